@@ -1,0 +1,82 @@
+import type { ErrorCode } from './errors.ts';
+import type { FenceLevel } from './fence-level.ts';
+import type { FencingToken } from './fencing-token.ts';
+
+/** The actions of the audit log; a closed list, part of the contract. */
+export const AUDIT_ACTIONS = [
+  'put', 'mkdir', 'patch', 'append', 'upload', 'delete', 'move', 'copy',
+  'lease_grant', 'lease_refuse', 'lease_convert', 'lease_release', 'lease_expire', 'lease_break', 'lease_lose', 'lease_cancel', 'deadlock',
+  'fence_rebase', 'volume_adopt', 'doctor_fix', 'start', 'take_over',
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+/** `pending` is computed from the operations in flight, never stored. */
+export type Outcome = 'committed' | 'rejected' | 'aborted' | 'unknown' | 'pending';
+export type StoredOutcome = Exclude<Outcome, 'pending'>;
+
+/** One decision, before the journal gives it its place in the chain. `at` is RFC 3339 UTC; `digest` lower-case hex. */
+export interface AuditDraft {
+  readonly at: string;
+  readonly action: AuditAction;
+  readonly volume: string | null;
+  readonly path: string | null;
+  readonly outcome: StoredOutcome;
+  readonly code: ErrorCode | null;
+  readonly status: number | null;
+  readonly principal: string | null;
+  readonly clientId: string | null;
+  readonly remoteAddress: string | null;
+  readonly requestId: string | null;
+  readonly operationId: string | null;
+  readonly leaseRef: string | null;
+  readonly fencingToken: FencingToken | null;
+  readonly highWaterMark: FencingToken | null;
+  readonly sizeBytes: number | null;
+  readonly digest: string | null;
+  readonly etagBefore: string | null;
+  readonly etagAfter: string | null;
+  readonly durationMs: number | null;
+  readonly fenceLevel: FenceLevel | null;
+  /** How many equal refusals this record stands for; 1 otherwise. */
+  readonly count: number;
+}
+
+export interface AuditRecord extends Omit<AuditDraft, 'outcome'> {
+  readonly outcome: Outcome;
+  readonly seq: number;
+  readonly previousHash: string;
+  readonly hash: string;
+}
+
+export interface AuditFilter {
+  readonly volume?: string;
+  readonly path?: string;
+  readonly pathPrefix?: string;
+  readonly principal?: string;
+  readonly clientId?: string;
+  readonly leaseRef?: string;
+  readonly token?: FencingToken;
+  readonly action?: AuditAction;
+  readonly outcome?: Outcome;
+  readonly code?: ErrorCode;
+  readonly requestId?: string;
+  readonly operationId?: string;
+  /** RFC 3339; `since` is included, `until` is not. */
+  readonly since?: string;
+  readonly until?: string;
+}
+
+export interface AuditPage {
+  readonly records: readonly AuditRecord[];
+  /** Opaque; `null` on the last page. */
+  readonly nextCursor: string | null;
+}
+
+export interface ChainReport {
+  readonly valid: boolean;
+  readonly records: number;
+  readonly firstSeq: number | null;
+  readonly lastSeq: number | null;
+  readonly headHash: string;
+  readonly firstBadSeq: number | null;
+}

@@ -1,0 +1,163 @@
+import type { AuditAction, AuditDraft, AuditFilter, AuditPage, AuditRecord, ChainReport, Outcome, StoredOutcome } from './audit-record.ts';
+import type { ErrorCode } from './errors.ts';
+import type { FencingToken } from './fencing-token.ts';
+import type { Intent } from './intent.ts';
+import type { LeaseMode } from './lease.ts';
+import type { Resource } from './resource.ts';
+
+/**
+ * The journal as the core sees it: units of operations that become durable together, in the order of `commit` calls,
+ * many units sharing one disk commit. Every unit begins by comparing the owner row, so a superseded process commits nothing.
+ */
+
+/** The high-water mark of a resource and the lease that holds it (invariant I6: keyed by token and lease). */
+export interface Mark {
+  readonly token: FencingToken;
+  readonly leaseRef: string | null;
+  readonly principal: string | null;
+  /** True once the resource was ever leased by name (policy `require_token: once_leased`). */
+  readonly everNamed: boolean;
+}
+
+/** A lease as it survives a restart. Implicit leases are never stored. */
+export interface StoredLease {
+  readonly leaseId: string;
+  readonly leaseRef: string;
+  readonly sessionId: string;
+  readonly resources: readonly Resource[];
+  readonly mode: LeaseMode;
+  readonly token: FencingToken;
+  readonly principal: string;
+  readonly clientId: string | null;
+  readonly ttlMs: number;
+  readonly priority: number;
+  readonly maxHoldMs: number | null;
+  readonly lockDelayMs: number;
+  readonly holds: readonly string[];
+  readonly metadata: Readonly<Record<string, unknown>> | null;
+  readonly grantedAt: string;
+  readonly acquiredZnodePath: string | null;
+}
+
+export interface StoredSession {
+  readonly sessionId: string;
+  readonly sessionRef: string;
+  readonly principal: string;
+  readonly clientId: string | null;
+  readonly ttlMs: number;
+  readonly createdAt: string;
+  /** Made for one lease because the caller named no session. */
+  readonly implied: boolean;
+}
+
+export interface EndedLease {
+  readonly leaseRef: string;
+  readonly reason: string;
+  readonly endedAt: string;
+}
+
+/** The stored answer of a request with an `Idempotency-Key`. */
+export interface StoredAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+export interface IdempotencyScope {
+  readonly principal: string;
+  readonly method: string;
+  readonly path: string;
+  readonly key: string;
+}
+export interface IdempotencyRow {
+  readonly fingerprint: string;
+  readonly operationId: string;
+  readonly answer: StoredAnswer;
+}
+
+export type JournalOp =
+  /** Raises only (I2); a lower or equal token of the same lease is a no-op. `named`: by a lease that a client asked for. */
+  | { readonly op: 'raise_mark'; readonly resource: Resource; readonly token: FencingToken; readonly leaseRef: string | null; readonly principal: string | null; readonly named: boolean }
+  | { readonly op: 'audit'; readonly record: AuditDraft }
+  | { readonly op: 'intent'; readonly intent: Intent }
+  /** The last word on an operation after its intent: supersedes the record shown for it, and changes its idempotency row (aborted: removed). */
+  | { readonly op: 'outcome'; readonly operationId: string; readonly outcome: StoredOutcome; readonly record: AuditDraft; readonly answer: StoredAnswer | null }
+  | { readonly op: 'lease_put'; readonly lease: StoredLease }
+  | { readonly op: 'lease_end'; readonly leaseRef: string; readonly reason: string; readonly endedAt: string }
+  | { readonly op: 'session_put'; readonly session: StoredSession }
+  | { readonly op: 'session_end'; readonly sessionRef: string }
+  /** A hold-back after an unclean end; after a restart it is served again in full. `null`: over. */
+  | { readonly op: 'lock_delay'; readonly resourceKey: string; readonly delayMs: number | null }
+  | { readonly op: 'idempotency_put'; readonly scope: IdempotencyScope; readonly row: IdempotencyRow; readonly atMs: number }
+  /** Incarnation directories that exist or may exist on a volume: published after they were made and synced, forgotten after they were removed and synced. */
+  | { readonly op: 'incarnation_put'; readonly volume: string; readonly incarnation: string }
+  | { readonly op: 'incarnation_gone'; readonly volume: string; readonly incarnation: string }
+  /** Small named facts: token base, coordinator id, `backup` flag, volume floor ("floor:<volume>"), last commit mtime ("mtime:<volume>"). `null` deletes. */
+  | { readonly op: 'meta_put'; readonly name: string; readonly value: string | null };
+
+export interface CommitReceipt {
+  /** The `seq` of each audit record of the unit (from `audit`, `intent` and `outcome` ops), in order. */
+  readonly seqs: readonly number[];
+}
+
+export interface OperationView {
+  readonly operationId: string;
+  readonly action: AuditAction;
+  readonly resource: string;
+  readonly outcome: Outcome;
+  readonly code: ErrorCode | null;
+  readonly at: string;
+  readonly etag: string | null;
+  readonly fencingToken: FencingToken | null;
+}
+
+export type OperationKey =
+  | { readonly by: 'operation_id'; readonly operationId: string }
+  | { readonly by: 'request_id'; readonly requestId: string }
+  | { readonly by: 'idempotency_key'; readonly principal: string; readonly key: string };
+
+export interface Journal {
+  /** Durable when it resolves. Rejects with `journal_unavailable` (nothing of the unit is durable), also when this process was superseded. */
+  commit(ops: readonly JournalOp[]): Promise<CommitReceipt>;
+  /** The intent of `operationId` needs no look at recovery any more. In memory; made durable with a later unit. */
+  settled(operationId: string): void;
+  /** False after a failed disk commit: refuse writes before the volume is touched. */
+  readonly healthy: boolean;
+  /** Called once when the owner row is no longer ours: stop serving at once. */
+  onSuperseded(listener: () => void): void;
+
+  mark(resourceKey: string): Promise<Mark | null>;
+  endedLease(leaseRef: string): Promise<EndedLease | null>;
+  idempotent(scope: IdempotencyScope): Promise<IdempotencyRow | null>;
+  operation(key: OperationKey): Promise<OperationView | null>;
+  audit(filter: AuditFilter, page: { readonly order: 'asc' | 'desc'; readonly limit: number; readonly cursor: string | null }): Promise<AuditPage>;
+  /** Everything that matches, in pages of short transactions; a slow consumer holds none open. */
+  auditStream(filter: AuditFilter, order: 'asc' | 'desc', signal: AbortSignal): AsyncIterable<AuditRecord>;
+  verify(fromSeq: number | null, signal: AbortSignal): Promise<ChainReport>;
+  head(): { readonly seq: number; readonly hash: string };
+}
+
+/** What start and take-over read before anything is served. */
+export interface JournalStart {
+  readonly journalUuid: string;
+  readonly gatewayUuid: string;
+  readonly markedAsBackup: boolean;
+  meta(name: string): string | null;
+  incarnations(volume: string): readonly string[];
+  /** Unsettled intents, the newest per resource only, oldest first. */
+  unsettledIntents(volume: string): readonly Intent[];
+  /** True when the journal has an intent of this operation (manifests roll forward only then). */
+  hasIntent(operationId: string): boolean;
+  leases(): readonly StoredLease[];
+  sessions(): readonly StoredSession[];
+  lockDelays(): readonly { readonly resourceKey: string; readonly delayMs: number }[];
+  highestMark(): FencingToken | null;
+}
+
+/** Refusals are durable before their answer; equal ones within a second are counted (the one exemption from I4). */
+export interface RefusalLog {
+  refused(record: AuditDraft): Promise<void>;
+  /** Requests refused before they had a principal and a resource: one record per address, code and minute. */
+  refusedEarly(record: AuditDraft): void;
+  /** Makes every counted refusal durable; awaited before an audit query or a shutdown is answered. */
+  flush(): Promise<void>;
+}

@@ -1,0 +1,105 @@
+import type { FencingToken } from './fencing-token.ts';
+import type { LeaseMode, LeaseState } from './lease.ts';
+import type { Caller } from './principal.ts';
+import type { Resource } from './resource.ts';
+
+/** The face that the lock service shows to HTTP and gRPC (`http-api.md`, Leases; `locks.md`). Durations in ms. */
+
+export interface AcquireRequest {
+  readonly resources: readonly Resource[];
+  readonly mode: LeaseMode;
+  /** `null`: the default. Outside the volume's bounds: `ttl_out_of_range` with `min_ms`, `max_ms`. */
+  readonly ttlMs: number | null;
+  readonly waitMs: number;
+  readonly maxWaitMs: number | null;
+  readonly maxHoldMs: number | null;
+  readonly priority: number;
+  readonly clientId: string | null;
+  readonly sessionId: string | null;
+  readonly holdId: string | null;
+  readonly lockDelayMs: number | null;
+  readonly metadata: Readonly<Record<string, unknown>> | null;
+}
+
+export interface LeaseView {
+  readonly leaseId: string;
+  readonly leaseRef: string;
+  readonly resources: readonly Resource[];
+  readonly mode: LeaseMode;
+  readonly state: LeaseState;
+  readonly fencingToken: FencingToken | null;
+  readonly signedToken: string | null;
+  readonly clientId: string | null;
+  readonly sessionId: string;
+  readonly priority: number;
+  readonly holdCount: number;
+  readonly holdId: string | null;
+  readonly ttlMs: number;
+  readonly expiresInMs: number;
+  readonly leaseExpiresAt: string | null;
+  readonly grantedAt: string | null;
+  readonly queuePosition: number | null;
+  readonly acquiredZnodePath: string | null;
+  readonly reason: string | null;
+  readonly metadata: Readonly<Record<string, unknown>> | null;
+}
+
+export interface SessionView {
+  readonly sessionId: string;
+  readonly sessionRef: string;
+  readonly principal: string;
+  readonly clientId: string | null;
+  readonly ttlMs: number;
+  readonly expiresInMs: number;
+  readonly leaseCount: number;
+}
+
+/** What everybody may see of a holder or a waiter. */
+export interface LockParty {
+  readonly leaseRef: string;
+  readonly clientId: string | null;
+  readonly since: string;
+  readonly expiresInMs: number;
+  readonly priority: number;
+  readonly znode: string | null;
+}
+
+export interface LockView {
+  readonly resource: Resource;
+  readonly mode: LeaseMode | null;
+  readonly highWaterMark: FencingToken | null;
+  readonly holders: readonly LockParty[];
+  readonly waiters: readonly LockParty[];
+  readonly queueLength: number;
+  readonly waitEstimateMs: number | null;
+  readonly znodePath: string;
+}
+
+export interface LockFilter {
+  readonly volume?: string;
+  readonly state?: 'held' | 'waiting';
+  readonly olderThanMs?: number;
+  readonly limit: number;
+  readonly cursor: string | null;
+}
+
+export interface LockService {
+  /** `created` false: re-entrant. A try or a wait that ran out rejects with `lock_not_acquired`. The signal's abort leaves the queue. */
+  acquire(caller: Caller, request: AcquireRequest, signal: AbortSignal): Promise<{ readonly lease: LeaseView; readonly created: boolean }>;
+  /** For a waiter the long poll that keeps its place. Rejects with `lease_not_found`. */
+  lease(caller: Caller, leaseId: string, waitMs: number, signal: AbortSignal): Promise<LeaseView>;
+  renew(caller: Caller, leaseId: string): Promise<LeaseView>;
+  convert(caller: Caller, leaseId: string, mode: LeaseMode, signal: AbortSignal): Promise<LeaseView>;
+  /** Idempotent. `holdId` takes that hold off, `all` every one; also cancels a waiter. */
+  release(caller: Caller, leaseId: string, options: { readonly holdId: string | null; readonly all: boolean }): Promise<void>;
+
+  createSession(caller: Caller, request: { readonly ttlMs: number | null; readonly clientId: string | null }): Promise<SessionView>;
+  heartbeat(caller: Caller, sessionId: string): Promise<{ readonly expiresInMs: number; readonly lost: readonly string[] }>;
+  endSession(caller: Caller, sessionId: string): Promise<void>;
+  endSessionByRef(caller: Caller, sessionRef: string): Promise<void>;
+  sessions(): readonly SessionView[];
+
+  /** From the authoritative state (R26). */
+  lock(resource: Resource): Promise<LockView>;
+  locks(filter: LockFilter): Promise<{ readonly locks: readonly LockView[]; readonly nextCursor: string | null }>;
+}

@@ -1,0 +1,2 @@
+/** Runs once before all suites. */
+export function setup(): void {}
