@@ -30,6 +30,21 @@ export const LIMITS = {
   refusedBodyDrainMsMax: 2_000,
   multipartFilesMax: 1_000,
   multipartFieldsMax: 0,
+  /** How long a multipart parser may say nothing after the last byte before the body counts as malformed. */
+  multipartSettleMs: 2_000,
+  /** A refused body up to this declared size is read and dropped, and the connection stays open. */
+  refusedBodyKeepBytesMax: 65_536,
+  connectionCheckMs: 5_000,
+  requestIdBytesMax: 128,
+  leaseIdBytesMax: 256,
+  signedTokenBytesMax: 1_024,
+  entityTagsMax: 100,
+  byteRangesMax: 16,
+  reasonBytesMax: 1_024,
+  watchCommentMs: 15_000,
+  watchesMax: 10_000,
+  eventLoopDelayMsMax: 2_000,
+  rateLimitPrincipalsMax: 100_000,
 
   auditPageDefault: 100,
   auditPageMax: 1_000,
@@ -45,17 +60,60 @@ export const LIMITS = {
   journalQueueMax: 20_000,
   journalGroupMax: 1_000,
   markCacheMax: 100_000,
+  /** Look-ups that may wait for the reader thread. */
+  journalReadsMax: 20_000,
+  /** How long SQLite itself waits for a lock (B26): the thread answers BUSY after that. */
+  journalBusyMs: 100,
+  journalRetryAfterMs: 1_000,
+  /** What is left of the WAL file after a checkpoint (B28). */
+  journalSizeLimitBytes: 67_108_864,
+  journalCheckpointEveryMs: 15_000,
+  journalMaintenanceEveryMs: 60_000,
+  journalMaintenanceRowsMax: 2_000,
+  journalIntentsKeptMs: 86_400_000,
+  /** How many records one short read transaction of an audit query may look at. */
+  auditWindowMax: 65_536,
+  /** Up to this many matches of a path prefix are sorted at once; more are found by walking the log. */
+  auditPrefixMatchesMax: 5_000,
+  auditKeepDaysMin: 7,
+  refusalKeysMax: 10_000,
+  refusalEarlyWindowMs: 60_000,
+  ownerKillWaitMs: 2_000,
+  ownerLockWaitMs: 3_000,
+  ownerJudgementsMax: 10,
 
   settleRetryMs: 2_000,
   commitDeadlineMs: 10_000,
   volumeCallDeadlineMs: 4_000,
+  /** An fsync on a local disk under load waits longer than any other call. */
+  volumeSyncDeadlineMs: 10_000,
   volumeInFlightDefault: 8,
   volumeQueueMax: 1_024,
+  /** How long a hung volume is left alone before one call tries it again. */
+  volumeCanaryMs: 2_000,
   stagedBytesPerPrincipalDefault: 1_099_511_627_776,
+  versionStampTriesMax: 8,
+  /** A large upload is synced every so often, so that the sync in its commit section is short. */
+  stagedSyncEveryBytes: 67_108_864,
+  /** Versions of our own commits that are remembered per volume, to tell them from writes behind our back. */
+  ownVersionsMax: 100_000,
   threadPoolSize: 32,
   copyChunkBytes: 1_048_576,
 
+  /** A manifest of `multipartFilesMax` files with the longest paths fits. */
+  volumeRecordBytesMax: 16_777_216,
+  incarnationEntriesMax: 1_000_000,
+  controlEntriesMax: 10_000,
+  clearBatchMax: 1_000,
+  /** How often a directory that is still being filled by its old process is emptied before the volume stays closed. */
+  clearRoundsMax: 2_000,
+  oldProcessEndMsMax: 10_000,
+  oldProcessPollMs: 200,
+  volumeRetryMsMin: 1_000,
+  volumeRetryMsMax: 30_000,
+
   tokenBlock: 1n << 20n,
+  stampRefreshMs: 1_000,
   ownerHeartbeatMs: 1_000,
   refusalWindowMs: 1_000,
 } as const;

@@ -104,11 +104,21 @@ export interface Volume {
   makeParents(place: Place): Promise<Place>;
 
   stage(options: { readonly sha512: boolean }): Promise<Staging>;
-  /** A new staged file with the bytes of the target: reflink or server-side copy where there is one. Copying stops on `signal`. */
-  stageCopy(place: Place, facts: TargetFacts, signal: AbortSignal): Promise<Staging & { overwrite(chunk: Uint8Array, position: number): Promise<void> }>;
+  /**
+   * A new staged file with the bytes of the target (reflink or server-side copy where there is one) and, over them from
+   * `overlay.offset`, the bytes of another staged file. With `hash` the digests of the whole result are computed. Stops on `signal`.
+   */
+  stageCopy(
+    place: Place,
+    facts: TargetFacts,
+    options: { readonly overlay: { readonly staged: Staging; readonly offset: number } | null; readonly hash: boolean; readonly sha512: boolean },
+    signal: AbortSignal,
+  ): Promise<Staging>;
 
   /** Carries out `intent.plan`; for `move`, `from` is the place of the old name. */
   apply(intent: Intent, place: Place, from: Place | null): Promise<void>;
+  /** After a definite failure half-way through `several`: puts the old files back. True when all are as they were before. */
+  restore(intents: readonly Intent[]): Promise<boolean>;
   /** Durable names: fsync of the parent, shared with everybody who waits for the same directory. */
   syncParent(place: Place): Promise<void>;
   /** Writes the redo entry (append, in-place) durably beside the staged file; part of staging, before the intent. */

@@ -1,0 +1,102 @@
+import type { AuditAction } from './audit-record.ts';
+import type { FencingToken } from './fencing-token.ts';
+import type { CoordinatorReadiness, VolumeReadiness } from './health.ts';
+import type { LeaseMode } from './lease.ts';
+import type { LockView, SessionView } from './lock-api.ts';
+import type { Caller } from './principal.ts';
+import type { Resource } from './resource.ts';
+
+/** What an administrator may do; every change is audited by whoever carries it out, before the answer. */
+
+/** A write of a lease that is being broken, so that harm can be judged and undone. */
+export interface CommittedWrite {
+  readonly operationId: string;
+  readonly action: AuditAction;
+  readonly resource: string;
+  readonly at: string;
+  readonly etagBefore: string | null;
+  readonly etagAfter: string | null;
+}
+
+export interface BrokenLease {
+  readonly leaseRef: string;
+  readonly clientId: string | null;
+  readonly mode: LeaseMode;
+  readonly fencingToken: FencingToken;
+  readonly committed: readonly CommittedWrite[];
+}
+
+export interface BreakReport {
+  readonly resource: Resource;
+  /** `breaking`: a grace period runs, or a commit section still pins the lease. */
+  readonly state: 'broken' | 'breaking';
+  /** The mark after the break; `null` while `breaking`. */
+  readonly highWaterMark: FencingToken | null;
+  /** When the grace period ends, RFC 3339; `null` once broken. */
+  readonly deadline: string | null;
+  readonly leases: readonly BrokenLease[];
+}
+
+export type FindingSeverity = 'info' | 'warning' | 'critical';
+
+export interface Finding {
+  readonly id: string;
+  readonly code: string;
+  readonly severity: FindingSeverity;
+  readonly resource: string | null;
+  readonly evidence: Readonly<Record<string, unknown>>;
+  /** What the fix would do, in one sentence; `null` when there is no safe one. */
+  readonly fix: string | null;
+}
+
+export interface WaitForEdge {
+  readonly waiterLeaseRef: string;
+  readonly holderLeaseRef: string;
+  readonly resource: string;
+}
+
+export interface DoctorReport {
+  readonly at: string;
+  readonly healthy: boolean;
+  readonly findings: readonly Finding[];
+  readonly sessions: readonly SessionView[];
+  readonly locks: readonly LockView[];
+  readonly waitFor: readonly WaitForEdge[];
+  readonly coordinator: CoordinatorReadiness;
+  readonly volumes: readonly VolumeReadiness[];
+}
+
+export interface FenceView {
+  readonly resource: Resource;
+  readonly highWaterMark: FencingToken | null;
+  readonly leaseRef: string | null;
+  readonly principal: string | null;
+  readonly everNamed: boolean;
+  /** Every token up to this one is void on the volume; `null` when none was set. */
+  readonly floor: FencingToken | null;
+}
+
+export interface RebaseReport {
+  readonly base: FencingToken;
+  readonly volumes: readonly string[];
+}
+
+export interface AdminVolume extends VolumeReadiness {
+  /** Where it is mounted on the gateway's host; `null`: lock-only. */
+  readonly path: string | null;
+  readonly incarnation: string | null;
+  readonly readOnly: boolean;
+}
+
+export interface Administration {
+  /** Fences first. `graceMs` 0: at once. Rejects with `not_found` when nobody holds the resource. */
+  breakLock(caller: Caller, request: { readonly resource: Resource; readonly reason: string; readonly graceMs: number }): Promise<BreakReport>;
+  doctor(): Promise<DoctorReport>;
+  /** Rejects with `not_found` for a finding that is gone or has no fix. */
+  fix(caller: Caller, request: { readonly findingId: string; readonly dryRun: boolean }): Promise<{ readonly dryRun: boolean; readonly steps: readonly string[] }>;
+  fence(resource: Resource): Promise<FenceView>;
+  rebase(caller: Caller, reason: string): Promise<RebaseReport>;
+  /** Rejects with `volume_not_found`. */
+  adopt(caller: Caller, volume: string, reason: string): Promise<VolumeReadiness>;
+  volumes(): readonly AdminVolume[];
+}

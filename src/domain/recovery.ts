@@ -1,0 +1,51 @@
+import type { FileFacts } from './file-facts.ts';
+import type { Intent, Settlement } from './intent.ts';
+
+/** What recovery and the lock doctor report about a volume. `evidence` is plain words: no secret, no path of the machine. */
+export interface VolumeFinding {
+  readonly code:
+    | 'intent_unknown'
+    | 'foreign_entry'
+    | 'unknown_directory'
+    | 'foreign_owner'
+    | 'other_journal'
+    | 'journal_behind_stamp'
+    | 'stamp_unwritten'
+    | 'manifest_unfinished'
+    | 'redo_unfinished'
+    | 'record_damaged'
+    | 'volume_unavailable';
+  readonly severity: 'info' | 'warning' | 'error';
+  readonly volume: string;
+  /** `volume/path`, when the finding is about one file. */
+  readonly resource: string | null;
+  readonly evidence: string;
+}
+
+/** What became of one intent; `after` is what stands at the target now, where that is known. */
+export interface SettledIntent {
+  readonly intent: Intent;
+  readonly settlement: Settlement;
+  readonly after: FileFacts | null;
+}
+
+/** What one volume reads from the journal, and has made durable there, while it starts or starts again. */
+export interface VolumeRecord {
+  /** Incarnation directories of ours that exist or may exist. */
+  incarnations(): readonly string[];
+  /** Durable when it resolves: called after the directory was made and synced. */
+  published(incarnation: string): Promise<void>;
+  /** Durable when it resolves: called after the directory was removed and its parent synced. */
+  gone(incarnation: string): Promise<void>;
+  /** The newest unsettled intent per resource, oldest first. */
+  unsettled(): readonly Intent[];
+  hasIntent(operationId: string): boolean;
+  /** Makes every outcome durable that is not the presumed one; nothing of the volume is swept before it resolves. */
+  recovered(settled: readonly SettledIntent[]): Promise<void>;
+}
+
+/** What is known of the process that wrote under an incarnation: `exited` only when its end was seen. */
+export type WriterState = 'exited' | 'ourselves' | 'unknown';
+
+/** How the stamp on a volume compares with our journal. */
+export type StampVerdict = 'ok' | 'other_journal' | 'ahead_of_journal';

@@ -1,0 +1,121 @@
+/**
+ * Step 3, admission on headers alone (I5: a write refused here touches nothing on the volume, and its body is never asked for).
+ * What is decided here is decided again in the commit section (I1).
+ */
+import { GatewayError, refuse } from '../domain/errors.ts';
+import { etagOf, type TargetFacts } from '../domain/file-facts.ts';
+import { type FencingToken, parseFencingToken } from '../domain/fencing-token.ts';
+import type { Resource } from '../domain/resource.ts';
+import type { Place, Volume } from '../domain/volume.ts';
+import type { WriteDeps } from './deps.ts';
+import type { Operation } from './operation.ts';
+import { preconditionVerdict } from './preconditions.ts';
+import { tokenVerdict } from './token-verdict.ts';
+
+/** The volume of a write, checked to be open for writes and its journal to be healthy. */
+export function writableVolume(deps: WriteDeps, name: string): Volume {
+  const volume = deps.volumes.get(name);
+  if (volume.policy.path === null) throw refuse('invalid_request', 'This volume is lock-only: it has no files.');
+  if (!deps.journal.healthy) throw journalUnavailable();
+  volume.assertWritable();
+  return volume;
+}
+
+function journalUnavailable(): GatewayError {
+  return new GatewayError('journal_unavailable', { detail: 'The journal cannot be written; nothing was changed.', retryAfterMs: 5_000 });
+}
+
+/**
+ * Judges the token of one resource.
+ * @returns the token, or `null` for a token-less write that the volume's policy allows.
+ */
+export async function admitToken(deps: WriteDeps, operation: Operation, volume: Volume, resource: Resource, text: string | null): Promise<FencingToken | null> {
+  if (text === null) return admitTokenless(deps, operation, volume, resource);
+  const token = readToken(deps, operation, volume, resource, text);
+  operation.presented = token;
+  const facts = await deps.leases.facts(resource, token);
+  operation.mark = facts.mark;
+  const { leaseId, caller } = operation.envelope;
+  const refusal = tokenVerdict(facts, {
+    token,
+    principal: caller.principal,
+    ownsLeaseId: leaseId === null ? null : (leaseRef) => deps.leases.isLeaseId(leaseId, leaseRef),
+  });
+  if (refusal !== null) throw refusal;
+  operation.leaseRef = facts.atMark?.leaseRef ?? null;
+  return token;
+}
+
+function readToken(deps: WriteDeps, operation: Operation, volume: Volume, resource: Resource, text: string): FencingToken {
+  if (volume.policy.tokens === 'issued') {
+    const token = parseFencingToken(text);
+    if (token === undefined) throw refuse('invalid_token', 'A fencing token is a decimal number from 1 to 2^63-1, without sign or leading zero.');
+    return token;
+  }
+  const read = deps.leases.readSigned(text, resource, operation.envelope.caller.principal.name);
+  if (read === 'invalid') throw refuse('invalid_token', 'This volume takes signed tokens: the signed_token of a lease, as it was given.');
+  if (read === 'forged') throw refuse('token_not_issued', 'The signature of this token is not ours, or is for another resource or principal.');
+  return read.token;
+}
+
+async function admitTokenless(deps: WriteDeps, operation: Operation, volume: Volume, resource: Resource): Promise<null> {
+  const { requireToken } = volume.policy;
+  if (requireToken === 'true') throw tokenRequired('Writes to this volume carry a fencing token.');
+  if (requireToken === 'once_leased' && (await deps.leases.facts(resource, null)).everNamed) {
+    throw tokenRequired('This resource was leased before; since then its writes carry a fencing token.');
+  }
+  // With no patience at all, a client need not send a body that would only find the resource locked.
+  if (operation.envelope.waitMs === 0) {
+    const holder = deps.leases.holder(resource);
+    if (holder !== null) throw locked(holder);
+  }
+  return null;
+}
+
+function tokenRequired(detail: string): GatewayError {
+  return refuse('token_required', `${detail} Send it as X-Fencing-Token.`);
+}
+
+function locked(holder: { readonly clientId: string | null; readonly queueLength: number }): GatewayError {
+  return new GatewayError('resource_locked', {
+    detail: 'Somebody holds a lease on this resource.',
+    members: { holder_client_id: holder.clientId, queue_length: holder.queueLength },
+    retryAfterMs: 1_000,
+  });
+}
+
+/** Locates the target and looks at it; `check` is the verb's own rule about what may be there. The caller closes the place. */
+export async function admitTarget(
+  operation: Operation,
+  volume: Volume,
+  resource: Resource,
+  check: (target: TargetFacts | null) => void,
+): Promise<{ place: Place; target: TargetFacts | null }> {
+  const place = await volume.locate(resource);
+  try {
+    const target = await volume.look(place);
+    checkTarget(operation, target, check);
+    return { place, target };
+  } catch (error) {
+    place.close();
+    throw error;
+  }
+}
+
+/** The verb's rule, then the conditions: RFC 9110 13.2 evaluates these last. */
+export function checkTarget(operation: Operation, target: TargetFacts | null, check: (target: TargetFacts | null) => void): void {
+  check(target);
+  const { ifMatch, ifNoneMatch } = operation.envelope;
+  const refusal = preconditionVerdict(target === null ? null : etagOf(target), ifMatch, ifNoneMatch);
+  if (refusal !== null) throw refusal;
+}
+
+/** 413 before the body when the declared length is over the volume's bound. */
+export function checkDeclaredLength(volume: Volume, declaredBytes: number | null): void {
+  const max = volume.policy.limits.bodyBytes;
+  if (max !== null && declaredBytes !== null && declaredBytes > max) throw bodyTooLarge(max);
+}
+
+export function bodyTooLarge(max: number): GatewayError {
+  return refuse('body_too_large', `The body is over ${max} bytes.`, { body_bytes_max: max });
+}

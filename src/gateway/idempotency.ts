@@ -1,0 +1,58 @@
+import { GatewayError, refuse } from '../domain/errors.ts';
+import type { IdempotencyScope, Journal, StoredAnswer } from '../domain/journal.ts';
+import type { WriteAnswer, WriteEnvelope } from '../domain/write.ts';
+
+/** Requests with an `Idempotency-Key` that have not been answered yet. */
+export class RunningKeys {
+  readonly #running = new Set<string>();
+
+  /** Throws `idempotency_in_progress`; gives back the function that ends the claim. */
+  claim(scope: IdempotencyScope): () => void {
+    const name = JSON.stringify([scope.principal, scope.method, scope.path, scope.key]);
+    if (this.#running.has(name)) throw refuse('idempotency_in_progress', 'A request with this Idempotency-Key is still running.');
+    this.#running.add(name);
+    return () => void this.#running.delete(name);
+  }
+}
+
+export function scopeOf(envelope: WriteEnvelope): IdempotencyScope | null {
+  const sent = envelope.idempotency;
+  if (sent === null) return null;
+  return { principal: envelope.caller.principal.name, method: sent.method, path: sent.path, key: sent.key };
+}
+
+/**
+ * Looks for the stored answer of an equal request. Comes after authentication and before the token, so that a client that was
+ * fenced meanwhile still learns what its first try did.
+ * @returns `null` when the request is new. Throws `idempotency_key_reused`, or `outcome_unknown` again.
+ */
+export async function replay(journal: Journal, scope: IdempotencyScope, fingerprint: string): Promise<WriteAnswer | null> {
+  const row = await journal.idempotent(scope);
+  if (row === null) return null;
+  if (row.fingerprint !== fingerprint) {
+    throw refuse('idempotency_key_reused', 'This Idempotency-Key was used for another request.');
+  }
+  if (isUnknown(row.answer)) throw outcomeUnknown(row.operationId);
+  return { ...row.answer, replayed: true };
+}
+
+const UNKNOWN_STATUS = 503;
+
+/** What is stored for an operation whose outcome is not known yet. */
+export function unknownAnswer(): StoredAnswer {
+  return { status: UNKNOWN_STATUS, headers: {}, body: null };
+}
+
+function isUnknown(answer: StoredAnswer): boolean {
+  return answer.status === UNKNOWN_STATUS;
+}
+
+/** 503 `outcome_unknown`: settle it by `GET /v1/operations`, never by a blind retry. */
+export function outcomeUnknown(operationId: string, cause?: unknown): GatewayError {
+  return new GatewayError('outcome_unknown', {
+    detail: 'The volume did not say whether the write happened. Ask GET /v1/operations with this operation_id.',
+    members: { operation_id: operationId },
+    retryAfterMs: 2_000,
+    cause,
+  });
+}

@@ -1,0 +1,81 @@
+/**
+ * Keeps a commit section entered while the volume does not tell whether its apply happened, and looks again every few seconds
+ * (`write-protocol.md`, "Errors after the intent"). Meanwhile the resource takes no other write, and its lease stays pinned.
+ */
+import type { Clock, Timer } from '../domain/clock.ts';
+import type { Intent, Settlement } from '../domain/intent.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Volume } from '../domain/volume.ts';
+
+export interface Unsettled {
+  readonly volume: Volume;
+  readonly intents: readonly Intent[];
+  /** The apply, if it still runs. */
+  readonly running: Promise<void>;
+  /** Set when only the record is missing: the volume need not be asked. */
+  readonly known: 'aborted' | null;
+  /** Makes the last word durable. */
+  readonly record: (outcome: 'committed' | 'aborted') => Promise<void>;
+  /** Leaves the section. */
+  readonly left: () => void;
+}
+
+export interface SettleLoop {
+  adopt(unsettled: Unsettled): void;
+  /** The operations that wait for an answer of their volume, for the doctor. */
+  open(): readonly { readonly operationId: string; readonly resource: string; readonly volume: string }[];
+  stop(): void;
+}
+
+/** `onError` hears why a round failed; the next round follows in any case. */
+export function createSettleLoop(clock: Clock, onError: (error: unknown) => void): SettleLoop {
+  const open = new Set<Unsettled>();
+  const timers = new Map<Unsettled, Timer>();
+  let stopped = false;
+
+  const later = (unsettled: Unsettled): void => {
+    if (stopped) return;
+    timers.set(unsettled, clock.after(LIMITS.settleRetryMs, () => void round(unsettled)));
+  };
+
+  const round = async (unsettled: Unsettled): Promise<void> => {
+    try {
+      const outcome = unsettled.known ?? (await settleAll(unsettled));
+      if (outcome !== 'unknown') {
+        await unsettled.record(outcome);
+        open.delete(unsettled);
+        timers.delete(unsettled);
+        unsettled.left();
+        return;
+      }
+    } catch (error) {
+      onError(error);
+    }
+    later(unsettled);
+  };
+
+  return {
+    adopt: (unsettled) => {
+      open.add(unsettled);
+      unsettled.running.then(
+        () => later(unsettled),
+        () => later(unsettled),
+      );
+    },
+    open: () =>
+      [...open].flatMap((u) => u.intents.map((intent) => ({ operationId: intent.operationId, resource: intent.resource.name, volume: u.volume.name }))),
+    stop: () => {
+      stopped = true;
+      for (const timer of timers.values()) timer.cancel();
+      timers.clear();
+    },
+  };
+}
+
+/** Several intents of one operation are all or nothing: settled when each of them is. */
+async function settleAll(unsettled: Unsettled): Promise<'committed' | 'aborted' | 'unknown'> {
+  const results: Settlement[] = [];
+  for (const intent of unsettled.intents) results.push(await unsettled.volume.settle(intent));
+  if (results.includes('unknown')) return 'unknown';
+  return results.includes('aborted') ? 'aborted' : 'committed';
+}

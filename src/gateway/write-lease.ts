@@ -1,0 +1,49 @@
+/** Step 5: the right to write, for each resource of an operation: the presented token, or a lease for this one request. */
+import type { FencingToken } from '../domain/fencing-token.ts';
+import type { JournalOp } from '../domain/journal.ts';
+import type { ImplicitLease } from '../domain/lease.ts';
+import { inCanonicalOrder, type Resource } from '../domain/resource.ts';
+import type { WriteDeps } from './deps.ts';
+import type { Operation } from './operation.ts';
+
+export interface WriteRight {
+  /** In canonical order, one for each resource of the operation. */
+  readonly grants: readonly { readonly resource: Resource; readonly token: FencingToken }[];
+  tokenOf(resource: Resource): FencingToken;
+  /** Go into the unit of the intent: the marks of implicit grants (I2: nobody was told of them yet). */
+  readonly ops: readonly JournalOp[];
+  /** Ends the implicit lease; a lease of the client's own goes on. */
+  release(): void;
+}
+
+/** Stands in line for the resources that came without a token, at most the request's wait limit. */
+export async function writeRight(
+  deps: WriteDeps,
+  operation: Operation,
+  wanted: readonly { readonly resource: Resource; readonly token: FencingToken | null }[],
+): Promise<WriteRight> {
+  const { caller, waitMs, signal } = operation.envelope;
+  const tokenless = wanted.filter((w) => w.token === null).map((w) => w.resource);
+  let implicit: ImplicitLease | null = null;
+  if (tokenless.length > 0) {
+    implicit = await deps.leases.acquireImplicit({ resources: inCanonicalOrder(tokenless), caller, waitMs, signal });
+    operation.leaseRef ??= implicit.lease.leaseRef;
+  }
+  await operation.reached('5.lease');
+  const tokens = new Map<string, FencingToken>();
+  for (const { resource, token } of wanted) {
+    const granted = token ?? implicit?.lease.token;
+    if (granted !== undefined) tokens.set(resource.key, granted);
+  }
+  const tokenOf = (resource: Resource): FencingToken => {
+    const token = tokens.get(resource.key);
+    if (token === undefined) throw new Error(`no grant covers ${resource.name}`);
+    return token;
+  };
+  return {
+    grants: inCanonicalOrder(wanted.map((w) => w.resource)).map((resource) => ({ resource, token: tokenOf(resource) })),
+    tokenOf,
+    ops: implicit?.grantOps ?? [],
+    release: () => implicit?.release(),
+  };
+}
