@@ -60,6 +60,7 @@ export const LIMITS = {
   journalQueueMax: 20_000,
   journalGroupMax: 1_000,
   markCacheMax: 100_000,
+  digestCacheMax: 100_000,
   /** Look-ups that may wait for the reader thread. */
   journalReadsMax: 20_000,
   /** How long SQLite itself waits for a lock (B26): the thread answers BUSY after that. */

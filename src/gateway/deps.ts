@@ -4,6 +4,7 @@ import type { Journal, RefusalLog } from '../domain/journal.ts';
 import type { WriteLeases } from '../domain/lease.ts';
 import type { Steps } from '../domain/steps.ts';
 import type { Volumes } from '../domain/volume.ts';
+import type { CommittedDigests } from './committed-digests.ts';
 import type { RunningKeys } from './idempotency.ts';
 import type { ResourceMutex } from './resource-mutex.ts';
 import type { SettleLoop } from './settle-loop.ts';
@@ -24,4 +25,5 @@ export interface WriteDeps {
   readonly settleLoop: SettleLoop;
   readonly runningKeys: RunningKeys;
   readonly quota: StagedQuota;
+  readonly digests: CommittedDigests;
 }

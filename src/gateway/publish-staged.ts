@@ -33,13 +33,13 @@ export interface Publication {
 export async function publishStaged(deps: WriteDeps, operation: Operation, right: WriteRight, publication: Publication): Promise<StoredAnswer> {
   const places: Place[] = [];
   try {
-    return await commitSection(deps, operation, right, () => decide(operation, right.tokenOf(publication.resource), publication, places));
+    return await commitSection(deps, operation, right, () => decide(deps, operation, right.tokenOf(publication.resource), publication, places));
   } finally {
     for (const place of places) place.close();
   }
 }
 
-async function decide(operation: Operation, token: FencingToken, publication: Publication, places: Place[]): Promise<Section> {
+async function decide(deps: WriteDeps, operation: Operation, token: FencingToken, publication: Publication, places: Place[]): Promise<Section> {
   const { volume, resource } = publication;
   const place = await volume.locate(resource);
   places.push(place);
@@ -77,7 +77,10 @@ async function decide(operation: Operation, token: FencingToken, publication: Pu
     intents: [intent],
     companions: [],
     sync: () => staging.sync(),
-    apply: () => applyUnderParent(operation, volume, intent, place, places, publication.createOnly),
+    apply: async () => {
+      await applyUnderParent(operation, volume, intent, place, places, publication.createOnly);
+      if (sha256 !== null) deps.digests.committed(resource, staged, sha256);
+    },
     discard: () => staging.discard(),
     answer: answerWithFile(operation, volume, status, { resource, facts: staged, sha256, token }),
   };
