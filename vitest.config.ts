@@ -3,9 +3,13 @@ import { defineConfig } from 'vitest/config';
 /** Worker threads and child processes of the product are started from TypeScript sources, hence `tsx`. */
 const execArgv = ['--import', 'tsx'];
 
-const project = (name: string, timeoutMs: number) => ({
+/** `dist` and Debian packages, for suites that start the product as it is shipped. */
+const shipped = ['test/support/global-setup.ts'];
+
+const project = (name: string, timeoutMs: number, globalSetup: string[] = []) => ({
   test: {
     name,
+    globalSetup,
     include: [`test/${name}/**/*.test.ts`],
     pool: 'forks' as const,
     execArgv,
@@ -16,13 +20,12 @@ const project = (name: string, timeoutMs: number) => ({
 
 export default defineConfig({
   test: {
-    globalSetup: ['test/support/global-setup.ts'],
     maxWorkers: 2,
     projects: [
       project('unit', 10_000),
       project('contract', 20_000),
-      project('integration', 60_000),
-      project('faults', 120_000),
+      project('integration', 60_000, shipped),
+      project('faults', 120_000, shipped),
       project('simulation', 60_000),
     ],
   },

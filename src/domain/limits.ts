@@ -17,6 +17,32 @@ export const LIMITS = {
   sessionsPerPrincipalMax: 100_000,
   heartbeatBatchMax: 1_000,
   clientIdBytesMax: 256,
+  /** Only where a volume allows leases without an end of their own: 10 years. */
+  leaseTtlMsUnbounded: 315_360_000_000,
+  holdsPerLeaseMax: 1_000,
+  holdIdBytesMax: 256,
+  lockDelayMsMax: 3_600_000,
+  breakGraceMsMax: 3_600_000,
+  breakReasonBytesMax: 1_024,
+  brokenLeaseWritesMax: 1_000,
+  /** How long a break waits for a commit section before it answers that it is pending. */
+  breakAnswerMs: 1_000,
+  inheritanceStepsMax: 10_000,
+  deadlockConfirmMs: 50,
+  deadlockVisitsMax: 10_000,
+  waitForLinksMax: 10_000,
+  endedLeasesMax: 200_000,
+  endedSessionsMax: 200_000,
+  lostPerSessionMax: 1_000,
+  endsPerUnitMax: 200,
+  lockEventsMax: 100_000,
+  lockEventsBufferMax: 1_000,
+  lockPageMax: 1_000,
+  lockExpiryCheckMsMax: 60_000,
+  /** Sessions that come back after a restart are taken in at this rate, so that a storm of them starves nobody. */
+  reconnectsPerSecondMax: 2_000,
+  reconnectBurstMax: 1_000,
+  reconnectJitterMs: 1_000,
 
   writeWaitMsDefault: 5_000,
   writeWaitMsMax: 60_000,
@@ -74,8 +100,8 @@ export const LIMITS = {
   journalIntentsKeptMs: 86_400_000,
   /** How many records one short read transaction of an audit query may look at. */
   auditWindowMax: 65_536,
-  /** Up to this many matches of a path prefix are sorted at once; more are found by walking the log. */
-  auditPrefixMatchesMax: 5_000,
+  /** Up to this many matches of an indexed filter are fetched at once; more are found by walking the log. */
+  auditRareMatchesMax: 5_000,
   auditKeepDaysMin: 7,
   refusalKeysMax: 10_000,
   refusalEarlyWindowMs: 60_000,
@@ -100,6 +126,9 @@ export const LIMITS = {
   ownVersionsMax: 100_000,
   threadPoolSize: 32,
   copyChunkBytes: 1_048_576,
+  readChunkBytes: 262_144,
+  /** Names looked at to tell whether only leftovers of an NFS client keep a directory from being removed. */
+  nfsLeftoversMax: 1_024,
 
   /** A manifest of `multipartFilesMax` files with the longest paths fits. */
   volumeRecordBytesMax: 16_777_216,

@@ -42,7 +42,7 @@ export type WatchScope =
 export interface LockEvents {
   /**
    * Everything about `scope` from now on, or after `afterSeq`. A consumer that is too slow for the bounded buffer gets a `reset`.
-   * Ends when `signal` aborts. The first `next` rejects with `session_not_found`.
+   * Ends when `signal` aborts. Rejects with `session_not_found`.
    */
-  watch(caller: Caller, scope: WatchScope, afterSeq: number | null, signal: AbortSignal): AsyncIterable<LockEvent | LockReset>;
+  watch(caller: Caller, scope: WatchScope, afterSeq: number | null, signal: AbortSignal): Promise<AsyncIterable<LockEvent | LockReset>>;
 }

@@ -110,7 +110,7 @@ async function makeDurable(
 }
 
 function unitOf(deps: WriteDeps, operation: Operation, right: WriteRight, section: Section): JournalOp[] {
-  const ops: JournalOp[] = [...right.ops];
+  const ops: JournalOp[] = [...right.ops, ...deps.mtimes.raise(section.volume.name, section.intents)];
   for (const intent of section.intents) ops.push({ op: 'intent', intent });
   for (const record of section.companions) ops.push({ op: 'audit', record });
   const scope = scopeOf(operation.envelope);

@@ -4,6 +4,7 @@ import type { Journal, RefusalLog } from '../domain/journal.ts';
 import type { WriteLeases } from '../domain/lease.ts';
 import type { Steps } from '../domain/steps.ts';
 import type { Volumes } from '../domain/volume.ts';
+import type { CommitMtimes } from './commit-mtimes.ts';
 import type { CommittedDigests } from './committed-digests.ts';
 import type { RunningKeys } from './idempotency.ts';
 import type { ResourceMutex } from './resource-mutex.ts';
@@ -26,4 +27,5 @@ export interface WriteDeps {
   readonly runningKeys: RunningKeys;
   readonly quota: StagedQuota;
   readonly digests: CommittedDigests;
+  readonly mtimes: CommitMtimes;
 }

@@ -1,0 +1,58 @@
+import type { Memory } from '../measure/process-tree.ts';
+import type { Peer, RunningPeer, Stage } from '../stage.ts';
+
+/** What one turn of one contestant gave. */
+export interface Sample {
+  readonly requests: number;
+  readonly requestsPerSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** CPU time of the server's processes by request. */
+  readonly cpuMsPerRequest: number;
+  /** Flushes of the block device by request; `null` where the device does not count them. */
+  readonly flushesPerRequest: number | null;
+  readonly bodyBytesSent: number;
+  readonly memoryBefore: Memory;
+  readonly memoryAfter: Memory;
+  /** Near 1 the load driver was the limit. */
+  readonly driverCpuShare: number;
+}
+
+/** One turn: what one contestant does in a row. */
+export interface Turn {
+  readonly contestant: string;
+  /** What it works on: started before the first round. */
+  readonly peer: Peer<RunningPeer>;
+  run(stage: Stage, connections: number, length: TurnLength): Promise<Sample>;
+}
+
+export interface TurnLength {
+  readonly seconds: number;
+  readonly warmUpMs: number;
+}
+
+/** A figure that counts: the rate of one contestant over that of another, both of the same round. */
+export interface Comparison {
+  readonly of: string;
+  readonly to: string;
+  readonly atLeast: number;
+  /** Which of the numbers of connections the goal is for. */
+  readonly connections: readonly number[];
+  /** The goal in docs/performance.md. */
+  readonly goal: string;
+}
+
+/** One line of work that contestants do in turn. Later measures (locks, hand-over) are rows too: only the turns differ. */
+export interface Row {
+  readonly id: string;
+  readonly title: string;
+  readonly connections: readonly number[];
+  /** Fewer rounds than the run has, for rows about something that does not vary. */
+  readonly roundsMax?: number;
+  /** Body bytes by request, for a throughput beside the rate. */
+  readonly bodyBytes: number;
+  readonly turns: readonly Turn[];
+  readonly comparisons: readonly Comparison[];
+  /** Highest growth of resident memory in a turn that the goal allows. */
+  readonly memoryGrowth?: { readonly of: string; readonly atMostBytes: number; readonly goal: string };
+}

@@ -1,0 +1,11 @@
+import { createHash } from 'node:crypto';
+import { systemRandom } from '../observability/system-random.ts';
+
+const TOKEN_BYTES = 32;
+
+/** Prints a bearer token of 32 random bytes and what the principals file stores of it. */
+export function createToken(): void {
+  const token = Buffer.from(systemRandom.bytes(TOKEN_BYTES)).toString('base64url');
+  const hash = createHash('sha256').update(token).digest('hex');
+  process.stdout.write(`token: ${token}\ntoken_sha256: ${hash}\n`);
+}

@@ -1,0 +1,41 @@
+import { accessSync, constants } from 'node:fs';
+import type { VolumePolicy } from '../domain/volume.ts';
+import type { Config } from './config.ts';
+import type { EnvironmentValues } from './environment-schema.ts';
+import { isLoopback } from './loopback.ts';
+import { causeOf } from './problems.ts';
+
+/** What no single setting can tell. Protection is never given up silently: a setting that this version cannot honour stops the start. */
+export function checkTogether(config: Config, values: EnvironmentValues, problems: string[]): void {
+  if (values.FENCEGATE_COORDINATOR === 'zookeeper') problems.push('FENCEGATE_COORDINATOR=zookeeper: this version has the embedded coordinator only');
+  if (values.FENCEGATE_GRPC_PORT !== 0)
+    problems.push(`FENCEGATE_GRPC_PORT=${values.FENCEGATE_GRPC_PORT}: this version has no gRPC service; leave it at 0`);
+  if (config.authFile === null && !values.FENCEGATE_INSECURE && !isLoopback(config.host)) {
+    problems.push(`FENCEGATE_HOST=${config.host}: not a loopback address; set FENCEGATE_AUTH_FILE, or FENCEGATE_INSECURE=true to let everybody in`);
+  }
+  if (config.tls?.clientCaFile != null && config.authFile === null)
+    problems.push('FENCEGATE_TLS_CLIENT_CA: needs FENCEGATE_AUTH_FILE, which says what each certificate may do');
+  checkKeys(config, problems);
+  readable('FENCEGATE_AUTH_FILE', config.authFile, problems);
+  readable('FENCEGATE_TLS_CERT', config.tls?.certFile ?? null, problems);
+  readable('FENCEGATE_TLS_KEY', config.tls?.keyFile ?? null, problems);
+  readable('FENCEGATE_TLS_CLIENT_CA', config.tls?.clientCaFile ?? null, problems);
+}
+
+function checkKeys(config: Config, problems: string[]): void {
+  const ids = config.signingKeys.map((key) => key.id);
+  for (const id of new Set(ids.filter((other, index) => ids.indexOf(other) !== index))) problems.push(`signing_keys: the id ${id} is there twice`);
+  const signed = config.volumes.find((volume: VolumePolicy) => volume.tokens === 'signed');
+  if (signed !== undefined && ids.length === 0) problems.push(`volumes.${signed.name}.tokens is signed, but there are no signing_keys`);
+  for (const key of config.signingKeys) readable(`signing_keys.${key.id}.file`, key.file, problems);
+  readable('audit.key_file', config.audit.keyFile, problems);
+}
+
+function readable(name: string, path: string | null, problems: string[]): void {
+  if (path === null) return;
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (thrown) {
+    problems.push(`${name}: ${path} cannot be read (${causeOf(thrown)})`);
+  }
+}

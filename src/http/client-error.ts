@@ -1,0 +1,76 @@
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { type ErrorCode, refuse } from '../domain/errors.ts';
+import type { Clock } from '../domain/clock.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { announcesBody, currentRequest, exchangeOf } from './exchange.ts';
+import { lingeringClose } from './lingering-close.ts';
+import { problemOf } from './problem.ts';
+
+interface ParserError extends Error {
+  readonly code?: string;
+  readonly rawPacket?: Buffer;
+}
+
+export interface EarlyRefusal {
+  readonly code: ErrorCode;
+  readonly requestId: string;
+  readonly remoteAddress: string;
+  /** `null` when not even that could be read. */
+  readonly method: string | null;
+}
+
+const METHOD = /^([A-Z]{3,16}) /;
+
+/**
+ * What the HTTP parser could not read. In the middle of a body the running request is told, and gives its own answer;
+ * otherwise the same problem document as everywhere goes out on the raw socket.
+ */
+export function clientErrorHandler(clock: Clock, newRequestId: () => string, refused: (refusal: EarlyRefusal) => void) {
+  const answered = new WeakSet<Socket>();
+  return (error: ParserError, socket: Socket): void => {
+    if (answered.has(socket)) return;
+    if (socket.destroyed || !socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
+      socket.destroy();
+      return;
+    }
+    if (breaksRunningBody(socket)) return;
+    answered.add(socket);
+    const requestId = newRequestId();
+    const { code, detail } = verdict(error);
+    const method = METHOD.exec(error.rawPacket?.toString('latin1', 0, 20) ?? '')?.[1] ?? null;
+    refused({ code, requestId, remoteAddress: socket.remoteAddress ?? '', method });
+    lingeringClose(socket, clock, rawAnswer(code, detail, requestId));
+  };
+}
+
+/** True when a request on this socket is still being answered: it learns that its body will not come. */
+function breaksRunningBody(socket: Socket): boolean {
+  const request = currentRequest(socket);
+  if (request === undefined || request.complete || !announcesBody(request)) return false;
+  const exchange = exchangeOf(request);
+  exchange.broken = true;
+  exchange.whenBroken?.();
+  return true;
+}
+
+function verdict(error: ParserError): { code: ErrorCode; detail: string } {
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return { code: 'upload_timeout', detail: 'The header section did not arrive in time.' };
+  if (error.code !== 'HPE_HEADER_OVERFLOW') return { code: 'invalid_request', detail: 'The request is not well-formed HTTP/1.1.' };
+  if (requestLineIsLong(error.rawPacket)) return { code: 'uri_too_long', detail: `A URL may have ${LIMITS.uriBytesMax} bytes.` };
+  return { code: 'headers_too_large', detail: `The header section may have ${LIMITS.headerBytesMax} bytes.` };
+}
+
+function requestLineIsLong(packet: Buffer | undefined): boolean {
+  if (packet === undefined) return false;
+  const end = packet.indexOf('\r\n');
+  return METHOD.test(packet.toString('latin1', 0, 20)) && (end === -1 || end > LIMITS.uriBytesMax);
+}
+
+function rawAnswer(code: ErrorCode, detail: string, requestId: string): string {
+  const problem = problemOf(refuse(code, detail), requestId);
+  const body = JSON.stringify(problem.body);
+  const headers = { ...problem.headers, 'x-request-id': requestId, 'content-length': String(Buffer.byteLength(body)), connection: 'close' };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  return [`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ''}`, ...lines, '', body].join('\r\n');
+}

@@ -1,0 +1,98 @@
+import type { IncomingMessage } from 'node:http';
+import { refuse } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { EtagCondition } from '../domain/write.ts';
+
+/** Reading of single header fields, checked for form. Everything throws `invalid_request` unless it says otherwise. */
+
+/** Every value of a header as it was sent: Node joins repeats with a comma, which would hide them (trap of Part 3, duplicate header). */
+export function sentValues(request: IncomingMessage, name: string): string[] {
+  const values: string[] = [];
+  const { rawHeaders } = request;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === name) values.push(rawHeaders[i + 1] ?? '');
+  }
+  return values;
+}
+
+/** The one value of a header that may come once; `null` when absent. */
+export function singleValue(request: IncomingMessage, name: string, bytesMax: number): string | null {
+  if (request.headers[name] === undefined) return null;
+  const values = sentValues(request, name);
+  const value = values[0];
+  if (values.length !== 1 || value === undefined) throw refuse('invalid_request', `${name} may be sent once.`);
+  if (value === '') throw refuse('invalid_request', `${name} is empty.`);
+  if (Buffer.byteLength(value) > bytesMax) throw refuse('invalid_request', `${name} is over ${bytesMax} bytes.`);
+  return value;
+}
+
+/** The fencing token as sent, not judged here. Throws `invalid_token` for an empty or repeated header. */
+export function presentedToken(request: IncomingMessage): string | null {
+  if (request.headers['x-fencing-token'] === undefined) return null;
+  const values = sentValues(request, 'x-fencing-token');
+  const value = values[0];
+  if (values.length !== 1 || value === undefined) throw refuse('invalid_token', 'X-Fencing-Token may be sent once.');
+  if (value === '') throw refuse('invalid_token', 'X-Fencing-Token is empty. Leave the header out to write without a token.');
+  if (value.length > LIMITS.signedTokenBytesMax) throw refuse('invalid_token', 'X-Fencing-Token is too long.');
+  return value;
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this looks for
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/** A label in a header: UTF-8, which Node hands over as Latin-1. */
+export function labelValue(request: IncomingMessage, name: string, bytesMax: number): string | null {
+  const value = singleValue(request, name, bytesMax);
+  if (value === null) return null;
+  const text = Buffer.from(value, 'latin1').toString('utf8');
+  if (CONTROL.test(text) || text.includes('\ufffd')) throw refuse('invalid_request', `${name} is not plain UTF-8 text.`);
+  return text;
+}
+
+/** A label in JSON. */
+export function assertLabel(text: string | null, name: string, bytesMax: number): string | null {
+  if (text !== null && (CONTROL.test(text) || text === '' || Buffer.byteLength(text) > bytesMax)) {
+    throw refuse('invalid_request', `${name} is not plain text of 1 to ${bytesMax} bytes.`);
+  }
+  return text;
+}
+
+const DECIMAL = /^(0|[1-9][0-9]{0,14})$/;
+
+/** A whole number from 0 to `max`. */
+export function integerValue(request: IncomingMessage, name: string, max: number): number | null {
+  const value = singleValue(request, name, 32);
+  if (value === null) return null;
+  const number = DECIMAL.test(value) ? Number(value) : Number.NaN;
+  if (!(number <= max)) throw refuse('invalid_request', `${name} is a whole number from 0 to ${max}.`);
+  return number;
+}
+
+export function booleanValue(request: IncomingMessage, name: string): boolean {
+  const value = singleValue(request, name, 32)?.toLowerCase() ?? 'false';
+  if (value !== 'true' && value !== 'false') throw refuse('invalid_request', `${name} is true or false.`);
+  return value === 'true';
+}
+
+const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/;
+
+/** `If-Match` and `If-None-Match`: `*` or a list of entity-tags (RFC 9110, 13.1). A malformed condition is never taken as absent. */
+export function etagCondition(value: string | undefined, name: string): EtagCondition | null {
+  if (value === undefined) return null;
+  let rest = value.trim();
+  if (rest === '*') return '*';
+  const tags: string[] = [];
+  while (rest !== '') {
+    if (rest.startsWith(',')) {
+      rest = rest.slice(1).trimStart();
+      continue;
+    }
+    const tag = ENTITY_TAG.exec(rest)?.[0];
+    if (tag === undefined || tags.length >= LIMITS.entityTagsMax) throw refuse('invalid_request', `${name} is * or a list of at most ${LIMITS.entityTagsMax} quoted entity-tags.`);
+    tags.push(tag);
+    rest = rest.slice(tag.length).trimStart();
+    if (rest !== '' && !rest.startsWith(',')) throw refuse('invalid_request', `${name} is not a list of entity-tags.`);
+  }
+  if (tags.length === 0) throw refuse('invalid_request', `${name} is empty.`);
+  return tags;
+}

@@ -1,0 +1,64 @@
+import { TLSSocket } from 'node:tls';
+import rateLimit from '@fastify/rate-limit';
+import underPressure from '@fastify/under-pressure';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import fp from 'fastify-plugin';
+import { GatewayError, refuse } from '../../domain/errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { roleRefusal } from '../authorize.ts';
+import type { HttpDeps, TlsPeer } from '../http-deps.ts';
+
+/** Step 1 of a write, "limits": draining, overload, identity, rate, role; in this order and before a byte of the body is read. */
+export const admission = fp(
+  async (app: FastifyInstance, { deps }: { deps: HttpDeps }) => {
+    const { settings } = deps;
+    app.addHook('onRequest', async (request, reply) => {
+      if (request.routeOptions.config.newWork !== true || !deps.isDraining()) return;
+      reply.header('connection', 'close');
+      throw refuse('draining', 'The gateway is stopping and takes no new writes or leases.');
+    });
+    await app.register(underPressure, {
+      maxEventLoopDelay: settings.eventLoopDelayMsMax,
+      pressureHandler: async (request) => {
+        if (isOpen(request)) return;
+        throw refuse('overloaded', 'The gateway is behind with its work.');
+      },
+    });
+    app.addHook('onRequest', async (request) => {
+      if (isOpen(request)) return;
+      request.state.principal = await deps.authenticate(request.headers, peerOf(request));
+      const refusal = roleRefusal(request.state.principal, request.routeOptions.config.access ?? 'any');
+      if (refusal !== null) throw refusal;
+    });
+    if (settings.rateLimitPerSecond > 0) await app.register(rateLimit, rateOptions(settings.rateLimitPerSecond));
+  },
+  { name: 'admission', dependencies: ['arrival'] },
+);
+
+function rateOptions(perSecond: number) {
+  return {
+    max: perSecond,
+    timeWindow: 1_000,
+    cache: LIMITS.rateLimitPrincipalsMax,
+    allowList: (request: FastifyRequest) => isOpen(request),
+    keyGenerator: (request: FastifyRequest) => {
+      const { principal } = request.state;
+      return principal?.authenticated === true ? `principal ${principal.name}` : `address ${request.ip}`;
+    },
+    errorResponseBuilder: (_request: FastifyRequest, { ttl }: { ttl: number }) =>
+      new GatewayError('rate_limited', { detail: `More than ${perSecond} requests in a second.`, retryAfterMs: ttl }),
+  };
+}
+
+/** A browser sends no credentials with a preflight; OPTIONS tells nothing but methods. */
+function isOpen(request: FastifyRequest): boolean {
+  return request.routeOptions.config.access === 'open' || request.method === 'OPTIONS';
+}
+
+/** The client's certificate, only when the TLS layer verified it against the configured authority. */
+function peerOf(request: FastifyRequest): TlsPeer | null {
+  const { socket } = request.raw;
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return null;
+  const name = socket.getPeerCertificate().subject?.CN;
+  return { commonName: typeof name === 'string' ? name : null };
+}

@@ -1,0 +1,64 @@
+import type { FastifyRequest } from 'fastify';
+import type { AuditAction } from '../domain/audit-record.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Caller, Principal } from '../domain/principal.ts';
+import type { Access } from './authorize.ts';
+import { labelValue } from './header-values.ts';
+
+/** What a request has gathered on its way in. */
+export interface RequestState {
+  readonly startedMs: number;
+  /** Unset until authentication. */
+  principal: Principal | null;
+  /** What the request is about, once named; for the audit record of a refusal. */
+  subject: { readonly volume: string; readonly path: string } | null;
+  /** The write gateway or the lock service has it, and audits its refusals itself from here on. */
+  handedOver: boolean;
+  /** SHA-256 of a JSON body, lower-case hex: part of an idempotency fingerprint. */
+  bodyHash: string | null;
+  /** `Content-Type` as sent; the framework sees a plain one for bodies that may have any. */
+  contentType: string | undefined;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    state: RequestState;
+  }
+  interface FastifyContextConfig {
+    /** What the route asks of its caller; `any` when not said. */
+    access?: Access;
+    /** Refused requests of this route are audited under this action. */
+    action?: AuditAction;
+    /** Refused while the gateway is draining. */
+    newWork?: boolean;
+    /** The body is not read by the framework: it streams to the write gateway. */
+    streams?: boolean;
+    /** For the API document only. */
+    documentedHeaders?: object;
+    /** Media types of a streamed body, for the API document only. */
+    bodyTypes?: readonly string[];
+    /** Further media types of a 200, for the API document only. */
+    exports?: Readonly<Record<string, object>>;
+  }
+}
+
+export function newState(startedMs: number): RequestState {
+  return { startedMs, principal: null, subject: null, handedOver: false, bodyHash: null, contentType: undefined };
+}
+
+/** The principal of a request whose route asks for one. */
+export function principalOf(request: FastifyRequest): Principal {
+  const { principal } = request.state;
+  if (principal === null) throw new Error('the route has no identity: its access is open');
+  return principal;
+}
+
+/** Throws `invalid_request` for a label that is not plain text. `clientId` of a JSON body goes before the header's. */
+export function callerOf(request: FastifyRequest, clientId: string | null = null): Caller {
+  return {
+    principal: principalOf(request),
+    clientId: clientId ?? labelValue(request.raw, 'x-client-id', LIMITS.clientIdBytesMax),
+    remoteAddress: request.ip,
+    requestId: request.id,
+  };
+}

@@ -1,0 +1,101 @@
+/**
+ * Step 2 of a write over HTTP: naming. The framework's router decodes wildcards more than once would be safe (trap F20), so the
+ * paths that name resources never reach it: it sees a fixed placeholder, and the raw path is decoded here, once.
+ */
+import { type GatewayError, refuse } from '../domain/errors.ts';
+import { isHiddenSegment, isVolumeName, type Resource, resourceOf, segmentsFromText, segmentsFromUrl, splitResourceName } from '../domain/resource.ts';
+import type { Volumes } from '../domain/volume.ts';
+
+/** Prefixes below which everything is `{volume}/{path}`. */
+const RESOURCE_PREFIXES = ['/v1/files/', '/v1/locks/', '/v1/watch/', '/v1/admin/fences/'] as const;
+const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
+/** No route has this name, so a URL that cannot be decoded ends where unknown ones do. */
+const UNDECODABLE = '/-';
+
+/** The path of a request target, still encoded, without the query; absolute-form (RFC 9112, 3.2.2) is understood. */
+export function rawPathOf(target: string): string {
+  const path = target.replace(ABSOLUTE_FORM, '');
+  const end = path.search(/[?#]/);
+  const cut = end === -1 ? path : path.slice(0, end);
+  return cut === '' ? '/' : cut;
+}
+
+function queryOf(target: string): string {
+  const start = target.indexOf('?');
+  return start === -1 ? '' : target.slice(start);
+}
+
+/** What the router sees in place of a request target. */
+export function routedUrl(target: string): string {
+  const path = rawPathOf(target);
+  const query = queryOf(target);
+  for (const prefix of RESOURCE_PREFIXES) {
+    const below = path.startsWith(prefix) ? path.slice(prefix.length) : '';
+    if (!below.includes('/')) continue;
+    return `${prefix}-/-${prefix === '/v1/files/' && below.endsWith('/') ? '/' : ''}${query}`;
+  }
+  return isDecodable(path) ? `${path}${query}` : UNDECODABLE;
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What a resource path in a URL names. `directory`: it ended with a slash. */
+export interface NamedTarget {
+  readonly volume: string;
+  /** Empty for the root of the volume, which only a directory can be. */
+  readonly segments: readonly string[];
+  readonly directory: boolean;
+}
+
+/** Reads the raw target of a routed request. Throws `invalid_path`, `volume_not_found` (a name that no volume can have). */
+export function namedTarget(target: string): NamedTarget {
+  const path = rawPathOf(target);
+  const prefix = RESOURCE_PREFIXES.find((candidate) => path.startsWith(candidate)) ?? '';
+  if (target.includes('#')) throw refuse('invalid_path', 'A URL that is sent has no fragment.');
+  const below = path.slice(prefix.length);
+  const slash = below.indexOf('/');
+  const volume = below.slice(0, slash);
+  if (!isVolumeName(volume)) throw refuse('volume_not_found', 'There is no volume of this name.');
+  const rest = below.slice(slash + 1);
+  if (rest === '') return { volume, segments: [], directory: true };
+  const directory = rest.endsWith('/');
+  return { volume, segments: segmentsFromUrl(directory ? rest.slice(0, -1) : rest), directory };
+}
+
+/** Whose names are hidden: readers are told that nothing is there, writers that the name is not valid. */
+export type NameUse = 'read' | 'write';
+
+/** Makes the resource of a named target. Throws `volume_not_found`, and for hidden names `not_found` or `invalid_path`. */
+export function resourceNamed(volumes: Volumes, volume: string, segments: readonly string[], use: NameUse): Resource {
+  const folds = foldsNames(volumes, volume);
+  if (segments.some(isHiddenSegment)) throw hidden(use);
+  if (segments.length === 0) throw refuse('invalid_path', 'The root of a volume cannot be written, leased or removed.');
+  return resourceOf(volume, segments, folds);
+}
+
+/** A resource as JSON bodies carry it: `volume/path`, plain text, no trailing slash. */
+export function resourceFromText(volumes: Volumes, text: string, use: NameUse): Resource {
+  const { volume, segments } = splitResourceName(text);
+  return resourceNamed(volumes, volume, segments, use);
+}
+
+/** Checks a plain-text path of a query. */
+export function pathFromText(text: string): string {
+  return segmentsFromText(text).join('/');
+}
+
+/** A lock-only volume has names, but no file system that could fold them. */
+function foldsNames(volumes: Volumes, volume: string): boolean {
+  return volumes.policy(volume).path !== null && volumes.get(volume).folds;
+}
+
+function hidden(use: NameUse): GatewayError {
+  return use === 'read' ? refuse('not_found', 'There is nothing of this name.') : refuse('invalid_path', 'Names like .fencegate and .nfs* belong to the gateway or to NFS.');
+}

@@ -1,0 +1,133 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { LIMITS } from '../../domain/limits.ts';
+import { answerOneOf, nullableInteger, nullableString, nullableToken, Reason, ResourceName, time, token } from './common.ts';
+import { Lock } from './leases.ts';
+
+const FENCE_LEVELS = ['token', 'incarnation', 'fleet'] as const;
+const VOLUME_STATES = ['open', 'read_only', 'closed', 'unavailable', 'lock_only'] as const;
+
+export const BreakBody = Type.Object(
+  { resource: ResourceName, reason: Reason, grace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.leaseTtlMsMax, description: 'Default 0: at once' })) },
+  { additionalProperties: false, title: 'BreakLock' },
+);
+export const BreakAnswer = Type.Object({
+  resource: Type.String(),
+  state: answerOneOf(['broken', 'breaking'] as const),
+  high_water_mark: nullableToken(),
+  deadline: nullableString('RFC 3339 UTC; null once broken'),
+  leases: Type.Array(
+    Type.Object({
+      lease_ref: Type.String(),
+      client_id: nullableString(),
+      mode: answerOneOf(['exclusive', 'shared'] as const),
+      fencing_token: token(),
+      committed: Type.Array(
+        Type.Object({
+          operation_id: Type.String(),
+          action: Type.String(),
+          resource: Type.String(),
+          at: time('Committed'),
+          etag_before: nullableString(),
+          etag_after: nullableString(),
+        }),
+      ),
+    }),
+  ),
+});
+export type BreakAnswerBody = Static<typeof BreakAnswer>;
+
+export const CoordinatorState = Type.Object({
+  kind: answerOneOf(['embedded', 'zookeeper'] as const),
+  state: answerOneOf(['connected', 'suspended', 'reconnected', 'lost'] as const),
+  session_ms: nullableInteger(),
+});
+export const VolumeReady = Type.Object({
+  name: Type.String(),
+  state: answerOneOf(VOLUME_STATES),
+  fence_level: answerOneOf(FENCE_LEVELS),
+  reason: nullableString(),
+});
+export const Ready = Type.Object(
+  {
+    ready: Type.Boolean(),
+    journal: Type.Object({ healthy: Type.Boolean(), head_seq: Type.Integer(), head_hash: Type.String(), reason: nullableString() }),
+    coordinator: CoordinatorState,
+    volumes: Type.Array(VolumeReady),
+  },
+  { title: 'Readiness' },
+);
+export type ReadyBody = Static<typeof Ready>;
+
+export const AdminSession = Type.Object(
+  {
+    session_ref: Type.String(),
+    principal: Type.String(),
+    client_id: nullableString(),
+    ttl_ms: Type.Integer(),
+    expires_in_ms: Type.Integer(),
+    lease_count: Type.Integer(),
+  },
+  { title: 'AdminSession', description: 'Without the session id, which is a secret of its holder' },
+);
+export const AdminSessions = Type.Object({ sessions: Type.Array(AdminSession) });
+export const SessionRefParams = Type.Object({ session_ref: Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax }) });
+
+export const Doctor = Type.Object(
+  {
+    at: time('When it was looked at'),
+    healthy: Type.Boolean(),
+    findings: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        code: Type.String(),
+        severity: answerOneOf(['info', 'warning', 'critical'] as const),
+        resource: nullableString(),
+        evidence: Type.Unsafe<Readonly<Record<string, unknown>>>({ type: 'object', additionalProperties: true }),
+        fix: nullableString('What the fix would do'),
+      }),
+    ),
+    sessions: Type.Array(AdminSession),
+    locks: Type.Array(Lock),
+    wait_for: Type.Array(Type.Object({ waiter_lease_ref: Type.String(), holder_lease_ref: Type.String(), resource: Type.String() })),
+    coordinator: CoordinatorState,
+    volumes: Type.Array(VolumeReady),
+  },
+  { title: 'Doctor' },
+);
+export type DoctorBody = Static<typeof Doctor>;
+export const FixBody = Type.Object(
+  { finding_id: Type.String({ minLength: 1, maxLength: 256 }), dry_run: Type.Optional(Type.Boolean({ description: 'Default false' })) },
+  { additionalProperties: false },
+);
+export const FixAnswer = Type.Object({ dry_run: Type.Boolean(), steps: Type.Array(Type.String()) });
+
+export const Fence = Type.Object(
+  {
+    resource: Type.String(),
+    high_water_mark: nullableToken(),
+    lease_ref: nullableString(),
+    principal: nullableString(),
+    ever_named: Type.Boolean({ description: 'It was ever leased by name (policy once_leased)' }),
+    floor: nullableToken('Every token up to this one is void on the volume'),
+  },
+  { title: 'Fence' },
+);
+export const ReasonBody = Type.Object({ reason: Reason }, { additionalProperties: false });
+export const RebaseAnswer = Type.Object({ base: token(), volumes: Type.Array(Type.String()) });
+export const VolumeNameParams = Type.Object({ name: Type.String({ minLength: 1, maxLength: LIMITS.volumeNameMax }) });
+export const AdminVolumes = Type.Object({
+  volumes: Type.Array(
+    Type.Object(
+      {
+        name: Type.String(),
+        state: answerOneOf(VOLUME_STATES),
+        fence_level: answerOneOf(FENCE_LEVELS),
+        reason: nullableString(),
+        path: nullableString(),
+        incarnation: nullableString(),
+        read_only: Type.Boolean(),
+      },
+      { title: 'AdminVolume' },
+    ),
+  ),
+});

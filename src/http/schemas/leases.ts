@@ -1,0 +1,142 @@
+import { type Static, Type } from '@sinclair/typebox';
+import type { ErrorCode } from '../../domain/errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { answerOneOf, Cursor, Limit, nullableInteger, nullableObject, nullableOneOf, nullableString, nullableToken, oneOf, ResourceName, time } from './common.ts';
+
+const MODES = ['exclusive', 'shared'] as const;
+const STATES = ['waiting', 'held', 'ending', 'released', 'expired', 'broken', 'lost', 'cancelled'] as const;
+const ms = (maximum: number, description: string) => Type.Integer({ minimum: 0, maximum, description });
+/** In requests, `null` is the same as leaving a member out. */
+const optional = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+
+export const LeaseId = Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax, description: 'Secret of the holder' });
+export const SessionId = Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax, description: 'Secret of the client' });
+export const LeaseParams = Type.Object({ lease_id: LeaseId });
+export const SessionParams = Type.Object({ session_id: SessionId });
+
+export const AcquireBody = Type.Object(
+  {
+    resource: Type.Optional(ResourceName),
+    resources: Type.Optional(Type.Array(ResourceName, { minItems: 2, maxItems: LIMITS.leaseResourcesMax, description: 'Taken all or nothing, in place of "resource"' })),
+    mode: Type.Optional(oneOf(MODES, 'Default exclusive')),
+    // Its bounds belong to the volume, and are refused as ttl_out_of_range.
+    ttl_ms: optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Default 30000' })),
+    wait_ms: optional(ms(LIMITS.leaseWaitMsMax, 'How long this request waits; default 0')),
+    max_wait_ms: optional(ms(Number.MAX_SAFE_INTEGER, 'Ends the whole wait')),
+    max_hold_ms: optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Ends the lease, however it is renewed' })),
+    priority: optional(Type.Integer({ minimum: 0, maximum: 9, description: 'Default 5' })),
+    client_id: optional(Type.String({ maxLength: LIMITS.clientIdBytesMax })),
+    session_id: optional(SessionId),
+    hold_id: optional(Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax, description: 'Makes a retried request count once' })),
+    lock_delay_ms: optional(ms(LIMITS.leaseTtlMsMax, 'Hold-back after an unclean end; default 0')),
+    metadata: optional(Type.Record(Type.String(), Type.Unknown(), { description: `Up to ${LIMITS.leaseMetadataBytesMax} bytes of JSON` })),
+  },
+  { additionalProperties: false, title: 'AcquireLease' },
+);
+
+export const Lease = Type.Object(
+  {
+    lease_id: Type.String(),
+    lease_ref: Type.String({ description: 'Names the lease to everybody else' }),
+    resource: nullableString('null for a lease over several'),
+    resources: Type.Array(Type.String()),
+    mode: answerOneOf(MODES),
+    state: answerOneOf(STATES),
+    fencing_token: nullableToken(),
+    signed_token: nullableString(),
+    client_id: nullableString(),
+    session_id: Type.String(),
+    priority: Type.Integer(),
+    hold_count: Type.Integer(),
+    hold_id: nullableString(),
+    ttl_ms: Type.Integer(),
+    expires_in_ms: Type.Integer(),
+    lease_expires_at: nullableString('RFC 3339 UTC'),
+    granted_at: nullableString('RFC 3339 UTC'),
+    queue_position: nullableInteger('1 = next'),
+    acquired_znode_path: nullableString(),
+    reason: nullableString(),
+    metadata: nullableObject(),
+  },
+  { title: 'Lease' },
+);
+export type LeaseBody = Static<typeof Lease>;
+
+export const WaitQuery = Type.Object({ wait_ms: Type.Optional(ms(LIMITS.leaseWaitMsMax, 'How long to wait for a change of state')) }, { additionalProperties: false });
+export const ReleaseQuery = Type.Object({ hold_id: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax })), all: Type.Optional(Type.Boolean()) }, { additionalProperties: false });
+export const ConvertBody = Type.Object({ mode: Type.Optional(oneOf(MODES, 'Default exclusive')) }, { additionalProperties: false });
+
+export const CreateSessionBody = Type.Object(
+  { ttl_ms: optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })), client_id: optional(Type.String({ maxLength: LIMITS.clientIdBytesMax })) },
+  { additionalProperties: false, title: 'CreateSession' },
+);
+export const Session = Type.Object(
+  { session_id: Type.String(), session_ref: Type.String(), ttl_ms: Type.Integer(), expires_in_ms: Type.Integer(), lease_count: Type.Integer() },
+  { title: 'Session' },
+);
+export const Heartbeat = Type.Object({ expires_in_ms: Type.Integer(), lost: Type.Array(Type.String({ description: 'Leases of the session that ended since the last heartbeat' })) }, { title: 'Heartbeat' });
+export const HeartbeatsBody = Type.Object({ session_ids: Type.Array(SessionId, { minItems: 1, maxItems: LIMITS.heartbeatBatchMax }) }, { additionalProperties: false });
+export const Heartbeats = Type.Object({
+  sessions: Type.Array(
+    Type.Object({
+      session_id: Type.String(),
+      expires_in_ms: nullableInteger('null when there is no such session'),
+      lost: Type.Array(Type.String()),
+      code: nullableString('Why there is no heartbeat'),
+    }),
+  ),
+});
+
+export const Party = Type.Object(
+  {
+    lease_ref: Type.String(),
+    client_id: nullableString(),
+    since: time('Granted, or in line since'),
+    expires_in_ms: Type.Integer(),
+    priority: Type.Integer(),
+    znode: nullableString(),
+  },
+  { title: 'Party' },
+);
+export const Lock = Type.Object(
+  {
+    resource: Type.String(),
+    mode: nullableOneOf(MODES),
+    high_water_mark: nullableToken('Highest token granted here'),
+    holders: Type.Array(Party),
+    waiters: Type.Array(Party),
+    queue_length: Type.Integer(),
+    wait_estimate_ms: nullableInteger(),
+    znode_path: Type.String(),
+  },
+  { title: 'Lock' },
+);
+export type LockBody = Static<typeof Lock>;
+export const LockList = Type.Object({ locks: Type.Array(Lock), next_cursor: nullableString() });
+export const LocksQuery = Type.Object(
+  {
+    volume: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.volumeNameMax })),
+    state: Type.Optional(oneOf(['held', 'waiting'] as const)),
+    older_than_ms: Type.Optional(ms(Number.MAX_SAFE_INTEGER, 'Only what is held or waits for longer')),
+    limit: Limit(LIMITS.listPageMax),
+    cursor: Cursor,
+  },
+  { additionalProperties: false },
+);
+
+export const WatchQuery = Type.Object(
+  {
+    volume: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.volumeNameMax })),
+    path_prefix: Type.Optional(Type.String({ maxLength: LIMITS.pathBytesMax })),
+  },
+  { additionalProperties: false },
+);
+/** For the document: the stream itself is text. */
+export const EventStream = Type.String({
+  description: 'Server-sent events: waiting, granted, converted, released, expired, breaking, broken, lost, cancelled, deadlock, suspended, reconnected; reset when it cannot be resumed. '
+    + 'data: {"seq","at","resource","lease_ref","client_id","mode","fencing_token","reason"}',
+});
+export const WatchHeaders = Type.Object({ 'Last-Event-ID': Type.Optional(Type.String({ description: 'seq of the last event seen' })) });
+
+export const LEASE_CODES: readonly ErrorCode[] = ['cross_origin', 'lease_not_found', 'not_lease_owner', 'coordinator_suspended', 'coordinator_unavailable', 'journal_unavailable', 'incomplete_body', 'upload_timeout', 'body_too_large', 'unsupported_media_type'];
+export const SESSION_CODES: readonly ErrorCode[] = ['cross_origin', 'session_not_found', 'session_ended', 'coordinator_suspended', 'coordinator_unavailable', 'journal_unavailable', 'incomplete_body', 'upload_timeout', 'body_too_large', 'unsupported_media_type'];

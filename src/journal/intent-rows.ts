@@ -1,0 +1,87 @@
+import type { Database, Statement } from 'better-sqlite3';
+import type { ApplyPlan, Intent } from '../domain/intent.ts';
+import type { FileFacts, StagedFacts } from '../domain/file-facts.ts';
+import { type AuditRow, draftOf } from './audit-row.ts';
+import { fromJsonText, toJsonText } from './json-text.ts';
+
+interface IntentBody {
+  readonly name: string;
+  readonly before: FileFacts | null;
+  readonly staged: StagedFacts | null;
+  readonly plan: ApplyPlan;
+}
+
+type IntentRow = AuditRow & {
+  readonly intent_volume: string;
+  readonly intent_path: string;
+  readonly intent_operation: string;
+  readonly resource_key: string;
+  readonly incarnation: string;
+  readonly body: string;
+};
+
+/** Writes intents beside their audit records (presumed commit). */
+export class IntentWriter {
+  readonly #insert: Statement;
+  readonly #forget: Statement<[string, string | null, string | null, string | null]>;
+
+  constructor(db: Database) {
+    this.#insert = db.prepare('INSERT INTO intents (seq, operation_id, volume, path, resource_key, other_key, incarnation, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)');
+    this.#forget = db.prepare('DELETE FROM intents WHERE operation_id = ? AND (? IS NULL OR (volume = ? AND path = ?))');
+  }
+
+  put(seq: number, intent: Intent): void {
+    const { resource, plan } = intent;
+    const body: IntentBody = { name: resource.name, before: intent.before, staged: intent.staged, plan };
+    const otherKey = plan.kind === 'move' ? plan.from.key : null;
+    this.#insert.run(seq, intent.operationId, resource.volume, resource.path, resource.key, otherKey, intent.incarnation, toJsonText(body));
+  }
+
+  /** An aborted operation must never be finished by recovery, nor its manifest rolled forward: its intent is taken out. */
+  forget(operationId: string, volume: string | null, path: string | null): void {
+    this.#forget.run(operationId, volume, volume, path);
+  }
+}
+
+/** Only the newest intent of each resource it touches can be unapplied: sections are serial and each apply is synced. */
+const UNSETTLED = `
+SELECT a.*, i.volume AS intent_volume, i.path AS intent_path, i.operation_id AS intent_operation, i.resource_key, i.incarnation, i.body
+FROM intents i JOIN audit a ON a.seq = i.seq
+WHERE i.seq >= :lowWater AND (:volume IS NULL OR i.volume = :volume)
+  AND NOT EXISTS (SELECT 1 FROM intents n WHERE n.resource_key = i.resource_key AND n.seq > i.seq)
+  AND NOT EXISTS (SELECT 1 FROM intents n WHERE n.other_key IS NOT NULL AND n.other_key = i.resource_key AND n.seq > i.seq)
+  AND (i.other_key IS NULL OR NOT EXISTS (SELECT 1 FROM intents n WHERE n.resource_key = i.other_key AND n.seq > i.seq))
+  AND (i.other_key IS NULL OR NOT EXISTS (SELECT 1 FROM intents n WHERE n.other_key IS NOT NULL AND n.other_key = i.other_key AND n.seq > i.seq))
+ORDER BY i.seq`;
+
+function intentOf(row: IntentRow): Intent {
+  const body = fromJsonText(row.body) as IntentBody;
+  return {
+    operationId: row.intent_operation,
+    resource: { volume: row.intent_volume, path: row.intent_path, name: body.name, key: row.resource_key },
+    before: body.before,
+    staged: body.staged,
+    plan: body.plan,
+    incarnation: row.incarnation,
+    audit: draftOf(row),
+  };
+}
+
+export class IntentReader {
+  readonly #unsettled: Statement<[{ lowWater: number; volume: string | null }], IntentRow>;
+  readonly #has: Statement<[string], number>;
+
+  constructor(db: Database) {
+    this.#unsettled = db.prepare<[{ lowWater: number; volume: string | null }], IntentRow>(UNSETTLED).safeIntegers();
+    this.#has = db.prepare<[string], number>('SELECT 1 FROM intents WHERE operation_id = ? LIMIT 1').pluck();
+  }
+
+  /** Intents at or above the low-water mark that may not be applied, oldest first; all volumes when `volume` is `null`. */
+  unsettled(volume: string | null, lowWater: number): { readonly seq: number; readonly intent: Intent }[] {
+    return this.#unsettled.all({ lowWater, volume }).map((row) => ({ seq: Number(row.seq), intent: intentOf(row) }));
+  }
+
+  has(operationId: string): boolean {
+    return this.#has.get(operationId) !== undefined;
+  }
+}

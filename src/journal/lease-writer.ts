@@ -1,0 +1,46 @@
+import type { Database, Statement } from 'better-sqlite3';
+import type { EndedLease, StoredLease, StoredSession } from '../domain/journal.ts';
+import { toJsonText } from './json-text.ts';
+
+/** Leases, sessions and hold-backs: what must be found again after a restart. */
+export class LeaseWriter {
+  readonly #putLease: Statement<[string, string]>;
+  readonly #removeLease: Statement<[string]>;
+  readonly #putEnded: Statement<[string, string, string, number]>;
+  readonly #putSession: Statement<[string, string]>;
+  readonly #removeSession: Statement<[string]>;
+  readonly #putDelay: Statement<[string, number]>;
+  readonly #removeDelay: Statement<[string]>;
+
+  constructor(db: Database) {
+    this.#putLease = db.prepare('INSERT OR REPLACE INTO leases (lease_ref, body) VALUES (?, ?)');
+    this.#removeLease = db.prepare('DELETE FROM leases WHERE lease_ref = ?');
+    this.#putEnded = db.prepare('INSERT OR REPLACE INTO ended_leases (lease_ref, reason, ended_at, stored_ms) VALUES (?, ?, ?, ?)');
+    this.#putSession = db.prepare('INSERT OR REPLACE INTO sessions (session_ref, body) VALUES (?, ?)');
+    this.#removeSession = db.prepare('DELETE FROM sessions WHERE session_ref = ?');
+    this.#putDelay = db.prepare('INSERT OR REPLACE INTO lock_delays (resource_key, delay_ms) VALUES (?, ?)');
+    this.#removeDelay = db.prepare('DELETE FROM lock_delays WHERE resource_key = ?');
+  }
+
+  put(lease: StoredLease): void {
+    this.#putLease.run(lease.leaseRef, toJsonText(lease));
+  }
+
+  end(ended: EndedLease): void {
+    this.#removeLease.run(ended.leaseRef);
+    this.#putEnded.run(ended.leaseRef, ended.reason, ended.endedAt, Date.now());
+  }
+
+  putSession(session: StoredSession): void {
+    this.#putSession.run(session.sessionRef, toJsonText(session));
+  }
+
+  endSession(sessionRef: string): void {
+    this.#removeSession.run(sessionRef);
+  }
+
+  delay(resourceKey: string, delayMs: number | null): void {
+    if (delayMs === null) this.#removeDelay.run(resourceKey);
+    else this.#putDelay.run(resourceKey, Math.ceil(delayMs));
+  }
+}

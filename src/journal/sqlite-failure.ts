@@ -1,0 +1,28 @@
+import Database from 'better-sqlite3';
+import { Superseded } from './owner-row.ts';
+
+/**
+ * What a failed transaction means. `superseded`: another process owns the journal. `full`, `busy`: may pass.
+ * `broken`: the disk or the file failed; a failed fsync is never retried (trap F3). `bug`: one of its units is at fault.
+ */
+export type FailureKind = 'superseded' | 'full' | 'busy' | 'broken' | 'bug';
+
+/** Codes that come from what was asked, not from the disk. */
+const FAULT_OF_A_UNIT = /^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG|RANGE|ERROR|MISUSE)/;
+
+function sqliteCode(thrown: unknown): string | undefined {
+  return thrown instanceof Database.SqliteError ? thrown.code : undefined;
+}
+
+export function isBusy(thrown: unknown): boolean {
+  return /^SQLITE_(BUSY|LOCKED)/.test(sqliteCode(thrown) ?? '');
+}
+
+export function failureKind(thrown: unknown): FailureKind {
+  if (thrown instanceof Superseded) return 'superseded';
+  const code = sqliteCode(thrown);
+  if (code === undefined || FAULT_OF_A_UNIT.test(code)) return 'bug';
+  // The shared-memory file could not grow: nothing was written yet, it is a full disk by another name.
+  if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE') return 'full';
+  return isBusy(thrown) || code === 'SQLITE_NOMEM' ? 'busy' : 'broken';
+}

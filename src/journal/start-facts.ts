@@ -1,0 +1,86 @@
+import type { Database, Statement } from 'better-sqlite3';
+import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
+import type { Intent } from '../domain/intent.ts';
+import type { JournalStart, StoredLease, StoredSession } from '../domain/journal.ts';
+import { IntentReader } from './intent-rows.ts';
+import { InternalFacts } from './internal-facts.ts';
+import { fromJsonText } from './json-text.ts';
+import type { OperationsInFlight } from './operations-in-flight.ts';
+
+/**
+ * What start, take-over and the restart of a volume read. A read-only connection of the main thread: each call sees what is
+ * committed now, is served by an index (or reads a whole small table), and waits for no writer.
+ */
+export class StartFacts implements JournalStart {
+  readonly gatewayUuid: string;
+  readonly journalUuid: string;
+  readonly #db: Database;
+  readonly #inFlight: OperationsInFlight;
+  readonly #intents: IntentReader;
+  readonly #meta: Statement<[string], string>;
+  readonly #incarnations: Statement<[string], string>;
+  readonly #leases: Statement<[], string>;
+  readonly #sessions: Statement<[], string>;
+  readonly #delays: Statement<[], { resourceKey: string; delayMs: number }>;
+  readonly #highest: Statement<[], bigint | null>;
+
+  constructor(db: Database, parts: { readonly gatewayUuid: string; readonly inFlight: OperationsInFlight; readonly lowWater: number }) {
+    this.gatewayUuid = parts.gatewayUuid;
+    this.journalUuid = new InternalFacts(db).get('journal_uuid') ?? '';
+    this.#db = db;
+    this.#inFlight = parts.inFlight;
+    this.#intents = new IntentReader(db);
+    this.#meta = db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck();
+    this.#incarnations = db.prepare<[string], string>('SELECT incarnation FROM incarnations WHERE volume = ? ORDER BY incarnation').pluck();
+    this.#leases = db.prepare<[], string>('SELECT body FROM leases').pluck();
+    this.#sessions = db.prepare<[], string>('SELECT body FROM sessions').pluck();
+    this.#delays = db.prepare('SELECT resource_key AS resourceKey, delay_ms AS delayMs FROM lock_delays');
+    this.#highest = db.prepare<[], bigint | null>('SELECT max(token) FROM marks').pluck().safeIntegers();
+    // What the predecessor left unsettled is in flight again until recovery has looked at it.
+    for (const { seq, intent } of this.#intents.unsettled(null, parts.lowWater)) this.#inFlight.started(intent.operationId, seq);
+  }
+
+  get markedAsBackup(): boolean {
+    return this.meta('backup') !== null;
+  }
+
+  meta(name: string): string | null {
+    return this.#meta.get(name) ?? null;
+  }
+
+  incarnations(volume: string): readonly string[] {
+    return this.#incarnations.all(volume);
+  }
+
+  unsettledIntents(volume: string): readonly Intent[] {
+    return this.#intents
+      .unsettled(volume, this.#inFlight.lowWater(Number.MAX_SAFE_INTEGER - 1))
+      .map(({ intent }) => intent)
+      .filter(({ operationId }) => this.#inFlight.has(operationId));
+  }
+
+  hasIntent(operationId: string): boolean {
+    return this.#intents.has(operationId);
+  }
+
+  leases(): readonly StoredLease[] {
+    return this.#leases.all().map((body) => fromJsonText(body) as StoredLease);
+  }
+
+  sessions(): readonly StoredSession[] {
+    return this.#sessions.all().map((body) => fromJsonText(body) as StoredSession);
+  }
+
+  lockDelays(): readonly { readonly resourceKey: string; readonly delayMs: number }[] {
+    return this.#delays.all();
+  }
+
+  highestMark(): FencingToken | null {
+    const highest = this.#highest.get();
+    return highest === undefined || highest === null ? null : fencingToken(highest);
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+}

@@ -1,0 +1,97 @@
+import type { Database, Statement } from 'better-sqlite3';
+import type { JournalOp, Mark } from '../domain/journal.ts';
+import type { AuditAppender } from './audit-appender.ts';
+import { IdempotencyWriter } from './idempotency-writer.ts';
+import { IntentWriter } from './intent-rows.ts';
+import { LeaseWriter } from './lease-writer.ts';
+import { MarkWriter } from './mark-writer.ts';
+
+/** What a unit left behind, for the memory of the main thread. */
+export interface UnitEffects {
+  readonly seqs: readonly number[];
+  readonly marks: readonly { readonly resourceKey: string; readonly mark: Mark }[];
+  readonly intents: readonly { readonly operationId: string; readonly seq: number }[];
+}
+
+/** Carries out the operations of a unit inside the caller's transaction. */
+export class UnitWriter {
+  readonly #audit: AuditAppender;
+  readonly #marks: MarkWriter;
+  readonly #intents: IntentWriter;
+  readonly #leases: LeaseWriter;
+  readonly #idempotency: IdempotencyWriter;
+  readonly #putIncarnation: Statement<[string, string]>;
+  readonly #removeIncarnation: Statement<[string, string]>;
+  readonly #putMeta: Statement<[string, string]>;
+  readonly #removeMeta: Statement<[string]>;
+
+  constructor(db: Database, audit: AuditAppender, limits: { readonly idempotencyRowsMax: number }) {
+    this.#audit = audit;
+    this.#marks = new MarkWriter(db);
+    this.#intents = new IntentWriter(db);
+    this.#leases = new LeaseWriter(db);
+    this.#idempotency = new IdempotencyWriter(db, limits.idempotencyRowsMax);
+    this.#putIncarnation = db.prepare('INSERT OR IGNORE INTO incarnations (volume, incarnation) VALUES (?, ?)');
+    this.#removeIncarnation = db.prepare('DELETE FROM incarnations WHERE volume = ? AND incarnation = ?');
+    this.#putMeta = db.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
+    this.#removeMeta = db.prepare('DELETE FROM meta WHERE name = ?');
+  }
+
+  write(ops: readonly JournalOp[]): UnitEffects {
+    const effects = { seqs: [] as number[], marks: [] as { resourceKey: string; mark: Mark }[], intents: [] as { operationId: string; seq: number }[] };
+    for (const op of ops) {
+      switch (op.op) {
+        case 'raise_mark':
+          effects.marks.push({ resourceKey: op.resource.key, mark: this.#marks.raise(op) });
+          break;
+        case 'audit':
+          effects.seqs.push(this.#audit.append(op.record));
+          break;
+        case 'intent': {
+          const { intent } = op;
+          const seq = this.#audit.append({ ...intent.audit, operationId: intent.operationId, outcome: 'committed' });
+          this.#intents.put(seq, intent);
+          effects.seqs.push(seq);
+          effects.intents.push({ operationId: intent.operationId, seq });
+          break;
+        }
+        case 'outcome':
+          effects.seqs.push(this.#outcome(op));
+          break;
+        default:
+          this.#writeFact(op);
+      }
+    }
+    return effects;
+  }
+
+  #outcome(op: Extract<JournalOp, { op: 'outcome' }>): number {
+    const record = { ...op.record, operationId: op.operationId, outcome: op.outcome };
+    if (op.outcome === 'aborted' || op.outcome === 'rejected') this.#intents.forget(op.operationId, record.volume, record.path);
+    this.#idempotency.settle(op.operationId, op.outcome, op.answer);
+    return this.#audit.appendLastWord(record, op.operationId);
+  }
+
+  #writeFact(op: Exclude<JournalOp, { op: 'raise_mark' | 'audit' | 'intent' | 'outcome' }>): void {
+    switch (op.op) {
+      case 'lease_put':
+        return this.#leases.put(op.lease);
+      case 'lease_end':
+        return this.#leases.end(op);
+      case 'session_put':
+        return this.#leases.putSession(op.session);
+      case 'session_end':
+        return this.#leases.endSession(op.sessionRef);
+      case 'lock_delay':
+        return this.#leases.delay(op.resourceKey, op.delayMs);
+      case 'idempotency_put':
+        return this.#idempotency.put(op);
+      case 'incarnation_put':
+        return void this.#putIncarnation.run(op.volume, op.incarnation);
+      case 'incarnation_gone':
+        return void this.#removeIncarnation.run(op.volume, op.incarnation);
+      case 'meta_put':
+        return void (op.value === null ? this.#removeMeta.run(op.name) : this.#putMeta.run(op.name, op.value));
+    }
+  }
+}

@@ -1,0 +1,34 @@
+import type { GroupResult, Unit } from './group-commit.ts';
+import type { RetentionPolicy } from './retention.ts';
+import type { TakeOver } from './take-ownership.ts';
+
+export interface WriterData {
+  readonly dataDirectory: string;
+  readonly incarnation: string;
+  readonly takeoverAfterMs: number;
+  readonly auditKeys: readonly Uint8Array[];
+  readonly retention: RetentionPolicy;
+}
+
+/** What the writer thread found when it took the journal. */
+export interface WriterReady {
+  readonly takeOver: TakeOver | null;
+  readonly lowWater: number;
+  readonly head: { readonly seq: number; readonly hash: string };
+}
+
+export type WriterCalls = {
+  readonly open: { readonly input: null; readonly output: WriterReady };
+  readonly commit: { readonly input: { readonly units: readonly Unit[]; readonly lowWater: number }; readonly output: GroupResult };
+  /** Removes what is past its time, as the timer does each minute; the wall clock is given so that a test can be in the future. */
+  readonly maintain: { readonly input: { readonly nowMs: number }; readonly output: null };
+  readonly backup: { readonly input: { readonly destination: string }; readonly output: null };
+  /** Stores the low-water mark, leaves the owner row, empties the WAL. */
+  readonly close: { readonly input: { readonly lowWater: number }; readonly output: null };
+};
+
+/** `health`: a probe after a failure succeeded, or upkeep failed. `checkpoint`: WAL frames left after one. */
+export type WriterEvent =
+  | { readonly kind: 'superseded' }
+  | { readonly kind: 'health'; readonly healthy: boolean; readonly broken: boolean; readonly message: string | null }
+  | { readonly kind: 'checkpoint'; readonly walFrames: number; readonly complete: boolean };

@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto';
+import { workerData } from 'node:worker_threads';
+import type { Database } from 'better-sqlite3';
+import { LIMITS } from '../domain/limits.ts';
+import { AuditAppender } from './audit-appender.ts';
+import { ChainKeys } from './audit-chain.ts';
+import { backupTo } from './backup.ts';
+import { journalFile, prepareDataDirectory } from './data-directory.ts';
+import { GroupCommit } from './group-commit.ts';
+import { InternalFacts } from './internal-facts.ts';
+import { assertSchemaKnown } from './migrations/migrate.ts';
+import { openWriter } from './open-database.ts';
+import { OwnerSeat } from './owner-row.ts';
+import { Retention } from './retention.ts';
+import { sendEvent, serveCalls } from './serve-calls.ts';
+import { isBusy } from './sqlite-failure.ts';
+import { lockHeld, type TakeOver, takeOwnership } from './take-ownership.ts';
+import { UnitWriter } from './unit-writer.ts';
+import type { WriterCalls, WriterData, WriterEvent, WriterReady } from './writer-calls.ts';
+
+/**
+ * The one thread that writes. It also keeps the heartbeat: a stopped process so falls silent, and a main thread that is merely
+ * busy does not.
+ */
+class JournalWriter {
+  readonly #db: Database;
+  readonly #group: GroupCommit;
+  readonly #seat: OwnerSeat;
+  readonly #facts: InternalFacts;
+  readonly #retention: Retention;
+  readonly #timers: NodeJS.Timeout[] = [];
+  #failing = false;
+  #superseded = false;
+
+  constructor(db: Database, data: WriterData) {
+    const keys = new ChainKeys(data.auditKeys);
+    const audit = new AuditAppender(db, keys);
+    this.#db = db;
+    this.#seat = new OwnerSeat(db, data.incarnation);
+    this.#group = new GroupCommit(db, { seat: this.#seat, audit, units: new UnitWriter(db, audit, LIMITS) });
+    this.#facts = new InternalFacts(db);
+    this.#retention = new Retention(db, keys, data.retention);
+  }
+
+  start(takeOver: TakeOver | null): WriterReady {
+    if (this.#facts.get('journal_uuid') === null) this.#group.transaction(() => this.#facts.put('journal_uuid', randomUUID()));
+    this.#every(LIMITS.ownerHeartbeatMs, () => this.#tick());
+    this.#every(LIMITS.journalCheckpointEveryMs, () => this.#checkpoint());
+    this.#every(LIMITS.journalMaintenanceEveryMs, () => this.maintain(Date.now()));
+    return { takeOver, lowWater: this.#facts.number('settled_low_water'), head: this.#group.head() };
+  }
+
+  #every(ms: number, run: () => void): void {
+    this.#timers.push(setInterval(run, ms));
+  }
+
+  commit(input: WriterCalls['commit']['input']): WriterCalls['commit']['output'] {
+    const result = this.#group.run(input.units, input.lowWater);
+    if (result.done) this.#failing = false;
+    else this.#note(result.failure);
+    return result;
+  }
+
+  /** Heartbeat; after a failure that may pass, a trial of the disk. */
+  #tick(): void {
+    if (this.#superseded || this.#group.broken) return;
+    const wasFailing = this.#failing;
+    const failed = this.#group.upkeep(() => {
+      this.#seat.beat(LIMITS.ownerHeartbeatMs * 0.9);
+      // As much as a large group needs is written, so that a disk with a page left does not count as healed.
+      if (wasFailing) this.#db.prepare('INSERT OR REPLACE INTO probe (id, body) VALUES (1, zeroblob(262144))').run();
+    });
+    const after = failed ?? (wasFailing ? this.#group.upkeep(() => this.#db.prepare('DELETE FROM probe').run()) : null);
+    if (after !== null) {
+      this.#note(after.failure);
+      this.#report({ kind: 'health', healthy: false, broken: this.#group.broken, message: after.message });
+    } else if (wasFailing) {
+      this.#failing = false;
+      this.#report({ kind: 'health', healthy: true, broken: false, message: null });
+    }
+  }
+
+  #note(failure: 'superseded' | 'full' | 'busy' | 'broken'): void {
+    this.#failing = true;
+    if (failure !== 'superseded' || this.#superseded) return;
+    this.#superseded = true;
+    this.#stopTimers();
+    this.#report({ kind: 'superseded' });
+  }
+
+  #report(event: WriterEvent): void {
+    sendEvent(event);
+  }
+
+  /** Empties the WAL. A reader in the middle of a page only delays it to the next time (B28). */
+  #checkpoint(): void {
+    if (this.#failing || this.#superseded) return;
+    try {
+      const [row] = this.#db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number; log: number }[];
+      if (row !== undefined) this.#report({ kind: 'checkpoint', walFrames: row.log, complete: row.busy === 0 });
+    } catch (thrown) {
+      this.#report({ kind: 'checkpoint', walFrames: -1, complete: false });
+      const failed = this.#group.failed(thrown);
+      if (failed.failure === 'broken') this.#report({ kind: 'health', healthy: false, broken: true, message: failed.message });
+    }
+  }
+
+  /** Goes on in small transactions between which the commits get their turn. */
+  maintain(nowMs: number): void {
+    if (this.#failing || this.#superseded) return;
+    let more = false;
+    const failed = this.#group.upkeep(() => {
+      more = this.#retention.step(nowMs);
+    });
+    if (failed !== null) this.#note(failed.failure);
+    else if (more) setImmediate(() => this.maintain(nowMs));
+  }
+
+  backup(destination: string): Promise<void> {
+    return backupTo(this.#db, destination);
+  }
+
+  close(lowWater: number): void {
+    this.#stopTimers();
+    try {
+      if (this.#superseded || this.#group.broken) return;
+      this.#group.upkeep(() => {
+        // Never lowered: what is settled stays settled.
+        if (lowWater > this.#facts.number('settled_low_water')) this.#facts.put('settled_low_water', lowWater);
+        this.#seat.release();
+      });
+      this.#checkpoint();
+    } finally {
+      this.#db.close();
+    }
+  }
+
+  #stopTimers(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+  }
+}
+
+let writer: JournalWriter | null = null;
+
+function opened(): JournalWriter {
+  if (writer === null) throw new Error('the journal is not open');
+  return writer;
+}
+
+async function open(data: WriterData): Promise<WriterReady> {
+  prepareDataDirectory(data.dataDirectory);
+  const db = openWriterOrSayWhy(journalFile(data.dataDirectory));
+  try {
+    assertSchemaKnown(db);
+    const takeOver = await takeOwnership(db, data);
+    writer = new JournalWriter(db, data);
+    return writer.start(takeOver);
+  } catch (thrown) {
+    db.close();
+    throw thrown;
+  }
+}
+
+function openWriterOrSayWhy(file: string): Database {
+  try {
+    return openWriter(file);
+  } catch (thrown) {
+    if (isBusy(thrown)) throw lockHeld(null);
+    throw thrown;
+  }
+}
+
+serveCalls<WriterCalls>({
+  open: () => open(workerData as WriterData),
+  commit: (input) => opened().commit(input),
+  maintain: ({ nowMs }) => {
+    opened().maintain(nowMs);
+    return null;
+  },
+  backup: async ({ destination }) => {
+    await opened().backup(destination);
+    return null;
+  },
+  close: ({ lowWater }) => {
+    opened().close(lowWater);
+    writer = null;
+    return null;
+  },
+});

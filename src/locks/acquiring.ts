@@ -1,0 +1,192 @@
+import { type Clock, type Random, rfc3339 } from '../domain/clock.ts';
+import { GatewayError, refuse } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { AcquireRequest, LeaseView } from '../domain/lock-api.ts';
+import type { Caller } from '../domain/principal.ts';
+import type { Resource } from '../domain/resource.ts';
+import type { VolumePolicy } from '../domain/volume.ts';
+import { type AcquireTerms, acquireTerms } from './acquire-terms.ts';
+import type { Converting } from './converting.ts';
+import type { Coordinator } from './coordinator.ts';
+import { endKinds } from './end-kinds.ts';
+import type { LeaseDesk } from './lease-desk.ts';
+import type { LeaseLedger } from './lease-ledger.ts';
+import type { Lease } from './lease-record.ts';
+import type { LockViews } from './lock-views.ts';
+import { leaseRefOf, newHoldId, newLeaseId } from './secret-id.ts';
+import type { Session } from './session.ts';
+import type { Sessions } from './sessions.ts';
+import { waitForChange } from './wait-for-change.ts';
+
+export interface AcquiringDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly epoch: string;
+  readonly policy: (volume: string) => VolumePolicy;
+  readonly coordinator: Coordinator<Lease>;
+  readonly desk: LeaseDesk;
+  readonly ledger: LeaseLedger;
+  readonly sessions: Sessions;
+  readonly views: LockViews;
+  readonly converting: Converting;
+}
+
+/** Try, wait, wait with a limit, and acquiring again what the session already has (R3, R4). */
+export class Acquiring {
+  readonly #deps: AcquiringDeps;
+  #createdOrder = 0;
+  #draining = false;
+
+  constructor(deps: AcquiringDeps) {
+    this.#deps = deps;
+  }
+
+  /** Nobody new from now on: `draining`. */
+  drain(): void {
+    this.#draining = true;
+  }
+
+  nextOrder(): number {
+    this.#createdOrder += 1;
+    return this.#createdOrder;
+  }
+
+  async acquire(caller: Caller, request: AcquireRequest, signal: AbortSignal): Promise<{ readonly lease: LeaseView; readonly created: boolean }> {
+    if (this.#draining) throw new GatewayError('draining', { detail: 'The gateway is going down.', retryAfterMs: 1_000 });
+    const terms = acquireTerms(request, this.#deps.policy);
+    this.#deps.desk.now();
+    const session = request.sessionId === null ? null : this.#deps.sessions.own(caller, request.sessionId);
+    const holdId = request.holdId ?? newHoldId(this.#deps.random);
+    const existing = session === null ? null : leaseOver(session, terms.resources);
+    if (existing !== null) {
+      await this.#again(caller, existing, request, holdId, signal);
+      return { lease: this.#deps.views.lease(existing, holdId), created: false };
+    }
+    const lease = this.#enter(caller, request, terms, session, holdId);
+    await this.#outcome(caller, lease, request.waitMs, holdId, signal);
+    return { lease: this.#deps.views.lease(lease, holdId), created: true };
+  }
+
+  #enter(caller: Caller, request: AcquireRequest, terms: AcquireTerms, named: Session | null, holdId: string): Lease {
+    const { clock, random, epoch, sessions, desk } = this.#deps;
+    if (named !== null && named.leases.size >= LIMITS.leasesPerSessionMax) {
+      throw refuse('too_many_leases', `A session has at most ${LIMITS.leasesPerSessionMax} leases.`, { leases_max: LIMITS.leasesPerSessionMax });
+    }
+    const clientId = request.clientId ?? caller.clientId;
+    const session = named ?? sessions.make(caller, terms.ttlMs, clientId, true);
+    const leaseId = newLeaseId(random, epoch);
+    const lease = desk.make({
+      leaseId,
+      leaseRef: leaseRefOf(leaseId),
+      resources: terms.resources,
+      mode: request.mode,
+      principal: caller.principal.name,
+      clientId,
+      priority: request.priority,
+      createdOrder: this.nextOrder(),
+      createdMs: clock.monotonicMs(),
+      createdAt: rfc3339(clock.wallMs()),
+      ttlMs: terms.ttlMs,
+      maxWaitMs: request.maxWaitMs,
+      maxHoldMs: terms.maxHoldMs,
+      lockDelayMs: terms.lockDelayMs,
+      metadata: request.metadata,
+      session,
+      caller,
+    });
+    lease.holds.add(holdId);
+    desk.enter(lease);
+    return lease;
+  }
+
+  /** Resolves with the lease held, or still waiting when `waitMs` is over. A wait that cannot succeed any more rejects. */
+  async #outcome(caller: Caller, lease: Lease, waitMs: number, holdId: string, signal: AbortSignal): Promise<void> {
+    const { clock, desk } = this.#deps;
+    if (waitMs === 0 && lease.phase === 'waiting') desk.withdraw(lease, this.#occupied(lease));
+    const untilMs = clock.monotonicMs() + waitMs;
+    let outcome: 'changed' | 'time' | 'aborted' = 'changed';
+    while (lease.phase === 'waiting' || lease.phase === 'granting') {
+      // A grant that is under way is waited for: it is a matter of one disk commit, and a try must not give it away.
+      const restMs = lease.phase === 'granting' ? Number.POSITIVE_INFINITY : Math.max(0, untilMs - clock.monotonicMs());
+      outcome = await waitForChange(lease, clock, restMs, signal);
+      desk.now();
+      if (outcome === 'aborted') break;
+      if (outcome === 'time' && lease.phase === 'waiting') break;
+    }
+    // Whoever went before the answer leaves at once: nobody would know the lease.
+    if (signal.aborted) {
+      this.#dropHold(caller, lease, holdId);
+      throw signal.reason;
+    }
+    if (lease.phase === 'over') throw await this.#whyNot(lease);
+    if (lease.phase === 'waiting') lease.renew(clock.monotonicMs());
+  }
+
+  #dropHold(caller: Caller, lease: Lease, holdId: string): void {
+    lease.holds.delete(holdId);
+    if (lease.holds.size === 0) this.#deps.desk.end(lease, endKinds.cancelled(caller));
+  }
+
+  async #again(caller: Caller, lease: Lease, request: AcquireRequest, holdId: string, signal: AbortSignal): Promise<void> {
+    const { clock, desk, converting, ledger } = this.#deps;
+    lease.renew(clock.monotonicMs());
+    const known = lease.holds.has(holdId);
+    if (!known && lease.holds.size >= LIMITS.holdsPerLeaseMax) throw refuse('too_many_leases', `A lease has at most ${LIMITS.holdsPerLeaseMax} holds.`, { holds_max: LIMITS.holdsPerLeaseMax });
+    if (lease.phase === 'held' && request.mode === 'exclusive' && lease.told?.mode === 'shared') {
+      await converting.upgradeWithin(lease, request.waitMs, signal);
+    } else if (request.mode === 'exclusive' && lease.mode === 'shared') {
+      throw refuse('overlapping_lease', 'The session already waits for this resource in shared mode.', { lease_ref: lease.leaseRef });
+    }
+    if (lease.phase !== 'held') {
+      if (request.waitMs === 0 && lease.phase === 'waiting') throw this.#occupied(lease);
+      lease.holds.add(holdId);
+      await this.#outcome(caller, lease, request.waitMs, holdId, signal);
+      return;
+    }
+    const { session } = lease.terms;
+    if (known || session === null || lease.told === null) return;
+    lease.holds.add(holdId);
+    try {
+      await ledger.kept(lease, session, lease.told, 'lease_grant', caller);
+    } catch (thrown) {
+      lease.holds.delete(holdId);
+      throw thrown;
+    }
+    desk.now();
+    if (lease.phase !== 'held') throw await this.#whyNot(lease);
+  }
+
+  async #whyNot(lease: Lease): Promise<GatewayError> {
+    if (lease.failure !== null) return lease.failure;
+    await this.#deps.desk.endTold(lease);
+    const end = lease.decided?.end;
+    if (end?.cycle !== undefined) return refuse('deadlock', 'These waits go round in a circle; this one gives way.', { lease_ref: lease.leaseRef, cycle: cycleMembers(end.cycle) });
+    return refuse('lock_not_acquired', 'The wait ended without the lock.', { lease_ref: lease.leaseRef, state: lease.state, reason: end?.reason ?? null });
+  }
+
+  #occupied(lease: Lease): GatewayError {
+    const position = this.#deps.coordinator.position(lease);
+    const waitingAt = lease.resources.find(({ key }) => this.#deps.coordinator.look(key)?.holders.includes(lease) !== true) ?? lease.resources[0];
+    const look = waitingAt === undefined ? null : this.#deps.coordinator.look(waitingAt.key);
+    const holder = look?.holders[0] ?? null;
+    return refuse('lock_not_acquired', 'Somebody else holds the resource, or is before this request.', {
+      resource: waitingAt?.name ?? null,
+      holder_client_id: holder?.clientId ?? null,
+      holder_lease_ref: holder?.leaseRef ?? null,
+      queue_length: Math.max(0, (position ?? 1) - 1),
+    });
+  }
+}
+
+export function cycleMembers(cycle: readonly { readonly waiterLeaseRef: string; readonly waiterClientId: string | null; readonly resource: string }[]): readonly object[] {
+  return cycle.map(({ waiterLeaseRef, waiterClientId, resource }) => ({ lease_ref: waiterLeaseRef, client_id: waiterClientId, waits_for: resource }));
+}
+
+/** The session's lease over exactly these resources. Throws `overlapping_lease` when it has one over some of them. */
+function leaseOver(session: Session, resources: readonly Resource[]): Lease | null {
+  const found = resources.map(({ key }) => session.byKey.get(key));
+  const first = found.find((lease) => lease !== undefined);
+  if (first === undefined) return null;
+  if (first.resources.length === resources.length && found.every((lease) => lease === first)) return first;
+  throw refuse('overlapping_lease', 'The session has another lease over some of these resources.', { lease_ref: first.leaseRef });
+}

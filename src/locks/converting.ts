@@ -1,0 +1,82 @@
+import type { Clock } from '../domain/clock.ts';
+import { refuse } from '../domain/errors.ts';
+import type { LeaseMode } from '../domain/lease.ts';
+import type { Caller } from '../domain/principal.ts';
+import type { Coordinator } from './coordinator.ts';
+import type { LeaseDesk } from './lease-desk.ts';
+import type { Lease } from './lease-record.ts';
+import { waitForChange } from './wait-for-change.ts';
+
+export interface ConvertingDeps {
+  readonly clock: Clock;
+  readonly coordinator: Coordinator<Lease>;
+  readonly desk: LeaseDesk;
+}
+
+/** Upgrade and downgrade of a held lease (R21). An upgrade is a grant with a new token; a downgrade keeps its number. */
+export class Converting {
+  readonly #deps: ConvertingDeps;
+
+  constructor(deps: ConvertingDeps) {
+    this.#deps = deps;
+  }
+
+  /** Downgrades, or begins to upgrade and waits only for what is already decided. The lease is held. */
+  async convert(caller: Caller, lease: Lease, mode: LeaseMode, signal: AbortSignal): Promise<void> {
+    if (mode === 'shared') await this.#downgrade(caller, lease, signal);
+    else if (lease.told?.mode === 'shared' || lease.downgrade !== null) await this.#begin(lease, signal);
+  }
+
+  /** The upgrade that acquiring again in a stronger mode means: given up when it does not succeed within `waitMs`. */
+  async upgradeWithin(lease: Lease, waitMs: number, signal: AbortSignal): Promise<void> {
+    const { clock, desk } = this.#deps;
+    const untilMs = clock.monotonicMs() + waitMs;
+    await this.#begin(lease, signal);
+    while (lease.upgrading) {
+      const restMs = untilMs - clock.monotonicMs();
+      const outcome = restMs <= 0 ? 'time' : await waitForChange(lease, clock, restMs, signal);
+      desk.now();
+      if (outcome === 'changed' || !lease.upgrading) continue;
+      this.#giveUp(lease);
+      if (outcome === 'aborted') throw signal.reason;
+      throw refuse('lock_not_acquired', 'Other readers still hold the resource.', { lease_ref: lease.leaseRef });
+    }
+    await this.#settled(lease, signal);
+  }
+
+  async #begin(lease: Lease, signal: AbortSignal): Promise<void> {
+    if (lease.upgrading) return;
+    lease.failure = null;
+    lease.upgrading = true;
+    if (!this.#deps.coordinator.upgrade(lease)) {
+      lease.upgrading = false;
+      throw refuse('upgrade_conflict', 'Another reader is already becoming the writer: both would wait for each other.', { lease_ref: lease.leaseRef });
+    }
+    await this.#settled(lease, signal);
+  }
+
+  async #downgrade(caller: Caller, lease: Lease, signal: AbortSignal): Promise<void> {
+    if (lease.upgrading) this.#giveUp(lease);
+    if (lease.mode === 'exclusive') {
+      lease.failure = null;
+      this.#deps.desk.downgrade(lease, caller);
+    }
+    await this.#settled(lease, signal);
+  }
+
+  #giveUp(lease: Lease): void {
+    lease.upgrading = false;
+    this.#deps.coordinator.cancelUpgrade(lease);
+    lease.changed();
+  }
+
+  /** Until a decided conversion may be told; a failure is thrown once. */
+  async #settled(lease: Lease, signal: AbortSignal): Promise<void> {
+    while (lease.phase === 'held' && !lease.upgrading && (lease.downgrade !== null || lease.mode !== lease.told?.mode)) {
+      if ((await waitForChange(lease, this.#deps.clock, Number.POSITIVE_INFINITY, signal)) === 'aborted') throw signal.reason;
+    }
+    const { failure } = lease;
+    lease.failure = null;
+    if (failure !== null) throw failure;
+  }
+}

@@ -1,0 +1,89 @@
+import type { GatewayError } from '../domain/errors.ts';
+import type { FencingToken } from '../domain/fencing-token.ts';
+import type { LeaseMode } from '../domain/lease.ts';
+import type { Resource } from '../domain/resource.ts';
+
+/**
+ * What a coordinator does: it keeps the lines, decides by `decision.ts` who may hold, and mints the token with the decision.
+ * It knows no sessions, no time to live, no journal: the desk above it makes a grant durable and only then tells anybody.
+ */
+
+/** One lease's contention. The coordinator calls back; calls happen inside the call that decided, or later (a remote one). */
+export interface Claim {
+  readonly leaseRef: string;
+  readonly clientId: string | null;
+  /** Whoever holds and waits as one: a session, or one token-less write. Cycles and inheritance go over these. */
+  readonly party: object;
+  /** In canonical order; taken one after the other, the earlier held while waiting for the later. */
+  readonly resources: readonly Resource[];
+  readonly priority: number;
+  /** Grows with every claim: tells the youngest. */
+  readonly createdOrder: number;
+  /** The mode asked for, or held; changed by the coordinator when a conversion is decided. */
+  mode: LeaseMode;
+  /** Judged at this moment: a contender whose own lease is over is never granted. */
+  isLive(): boolean;
+  /** Called instead of a grant when `isLive` is false; must make the claim leave. */
+  lapse(): void;
+  /** Everything is taken (or the upgrade done) and the token minted. Nobody has been told. */
+  granted(token: FencingToken): void;
+  /** The claim has left, because a line was full further on. */
+  refused(error: GatewayError): void;
+  /** Chosen to give way; must leave (a waiter) or give up its upgrade. */
+  deadlocked(cycle: readonly DeadlockStep[]): void;
+}
+
+export interface DeadlockStep {
+  readonly waiterLeaseRef: string;
+  readonly waiterClientId: string | null;
+  readonly resource: string;
+}
+
+export interface WaitLink {
+  readonly waiter: Claim;
+  readonly blocker: Claim;
+  readonly resource: Resource;
+}
+
+export interface ResourceLook<C extends Claim> {
+  readonly resource: Resource;
+  readonly holders: readonly C[];
+  /** In the order in which they will be served. */
+  waiters(): Iterable<C>;
+  readonly queueLength: number;
+  readonly upgrader: C | null;
+  /** Highest token granted here since the entry exists; `null` when only the journal knows. */
+  readonly mark: FencingToken | null;
+  /** Nobody is granted before this moment (lock-delay); 0 when not held back. */
+  readonly heldBackUntilMs: number;
+}
+
+export interface Coordinator<C extends Claim> {
+  readonly kind: 'embedded' | 'zookeeper';
+  /** Stands in line. May call `granted` or `refused` before it returns. */
+  enter(claim: C): void;
+  /** Gives up everything the claim holds and waits for. Idempotent. `holdBackMs`: lock-delay after an unclean end. */
+  leave(claim: C, holdBackMs: number): void;
+  /** Shared to exclusive: `granted` is called when every other holder is gone. False: somebody else upgrades already. */
+  upgrade(claim: C): boolean;
+  cancelUpgrade(claim: C): void;
+  /** Exclusive to shared, in place, same token; readers in line come in. */
+  downgrade(claim: C): void;
+  /** Mints a token that nobody gets and raises the mark of every resource of the claim to it. */
+  fence(claim: C): FencingToken;
+  /** While closed, nobody new is granted (grace period of a break). */
+  close(resource: Resource): void;
+  reopen(resource: Resource): void;
+  /** Puts a lease from before a restart back as a holder. */
+  seat(claim: C, token: FencingToken): void;
+  holdBack(resource: Resource, delayMs: number): void;
+  look(resourceKey: string): ResourceLook<C> | null;
+  /** Everything that is held or waited for, oldest first, after the entry `afterId`. */
+  entries(afterId: number): Iterable<{ readonly id: number; readonly look: ResourceLook<C> }>;
+  /** 1 = next; `null` when it does not wait. */
+  position(claim: C): number | null;
+  waitFor(limit: number): readonly WaitLink[];
+  /** Where this claim stands at its first resource, in the manner of a ZooKeeper path. */
+  nodePath(claim: C): string;
+  stop(): void;
+}

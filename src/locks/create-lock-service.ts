@@ -1,0 +1,130 @@
+import type { BreakReport, WaitForEdge } from '../domain/administration.ts';
+import type { Clock, Random } from '../domain/clock.ts';
+import type { FenceLevel } from '../domain/fence-level.ts';
+import type { CoordinatorReadiness } from '../domain/health.ts';
+import type { Journal, JournalStart, RefusalLog } from '../domain/journal.ts';
+import type { WriteLeases } from '../domain/lease.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { LockService, LockView } from '../domain/lock-api.ts';
+import type { LockEvents, WatchScope } from '../domain/lock-events.ts';
+import type { Caller } from '../domain/principal.ts';
+import type { TokenCeilings } from '../domain/token-ceilings.ts';
+import type { VolumePolicy } from '../domain/volume.ts';
+import { Acquiring } from './acquiring.ts';
+import { BreakDesk, type BreakRequest } from './break-desk.ts';
+import { Converting } from './converting.ts';
+import { EarlierEpochs } from './earlier-epochs.ts';
+import { EmbeddedCoordinator } from './embedded/embedded-coordinator.ts';
+import { Mint } from './embedded/mint.ts';
+import { endKinds } from './end-kinds.ts';
+import { EventRing } from './event-ring.ts';
+import { HoldTimes } from './hold-times.ts';
+import { LeaseDesk } from './lease-desk.ts';
+import { LeaseLedger } from './lease-ledger.ts';
+import type { Lease } from './lease-record.ts';
+import { LockAudit } from './lock-audit.ts';
+import { LeaseService } from './lock-service.ts';
+import { LockViews } from './lock-views.ts';
+import { LockWatch } from './lock-watch.ts';
+import { ReconnectGate } from './reconnect-gate.ts';
+import { Refusals } from './refusals.ts';
+import { restoreLocks } from './restore.ts';
+import { SessionDesk } from './session-desk.ts';
+import { Sessions } from './sessions.ts';
+import { SignedTokens, type SigningKey } from './signed-token.ts';
+import { LocksForWrites } from './write-leases.ts';
+
+export interface LockServiceDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly journal: Journal;
+  readonly refusals: RefusalLog;
+  readonly ceilings: TokenCeilings;
+  /** Throws `volume_not_found`. */
+  readonly policy: (volume: string) => VolumePolicy;
+  /** For audit records; `null` for a lock-only volume. */
+  readonly fenceLevel: (volume: string) => FenceLevel | null;
+  /** Part of what signed tokens are signed over. */
+  readonly coordinatorId: string;
+  /** The first signs, all verify; empty: no volume has `tokens: signed`. */
+  readonly signingKeys: readonly SigningKey[];
+}
+
+/** What the lock doctor looks at, beside sessions and locks. */
+export interface LockInsight {
+  readonly heldLongest: readonly { readonly leaseRef: string; readonly resource: string; readonly heldMs: number }[];
+  readonly waitFor: readonly WaitForEdge[];
+}
+
+export interface Locks {
+  readonly service: LockService;
+  readonly writeLeases: WriteLeases;
+  readonly events: LockEvents;
+  breakLock(caller: Caller, request: BreakRequest): Promise<BreakReport>;
+  waitFor(): readonly WaitForEdge[];
+  /** Live leases that were granted, and how long each has been held, ms; in no order. */
+  held(): Iterable<{ readonly leaseRef: string; readonly resources: Lease['resources']; readonly heldMs: number }>;
+  readiness(): CoordinatorReadiness;
+  /**
+   * Before anything is granted. `above`: the highest number that may ever have been issued, in tokens as clients see them (stamp
+   * ceilings, floors, the base of a rebase). `comeBack` false: nothing of before is valid any more.
+   */
+  restore(start: JournalStart, options: { readonly above: bigint; readonly comeBack: boolean }): Promise<void>;
+  /** `fence rebase`: tokens go on above `base`; every lease is lost. */
+  rebase(base: bigint): Promise<void>;
+  /** `shutdown`: waiters are answered, holders keep their leases over the restart. `lost`: everything ends, of one volume or of all. */
+  endAll(how: 'shutdown' | 'lost', volume: string | null): Promise<void>;
+  /** Cancels every timer. */
+  stop(): void;
+}
+
+/** Builds the lock service with the embedded coordinator: the whole wiring of this room. */
+export function createLockService(deps: LockServiceDeps): Locks {
+  const { clock, random, journal, policy } = deps;
+  const { epoch, ...parts } = buildParts(deps);
+  const { mint, coordinator, events, audit, ledger, desk, sessions, signedTokens, views, refusals } = parts;
+  const earlierEpochs = epoch;
+  const converting = new Converting({ clock, coordinator, desk });
+  const gate = new ReconnectGate(clock, random);
+  const acquiring = new Acquiring({ clock, random, epoch: epoch.epoch, policy, coordinator, desk, ledger, sessions, views, converting });
+  const sessionDesk = new SessionDesk({ clock, sessions, desk, ledger, gate });
+  const service = new LeaseService({ clock, journal, desk, ledger, views, gate, refusals, acquiring, converting, sessionDesk, earlierEpochs });
+  const nextOrder = (): number => acquiring.nextOrder();
+  const writeLeases = new LocksForWrites({ clock, random, epoch: epoch.epoch, journal, coordinator, desk, ledger, signedTokens, nextOrder });
+  const breaking = new BreakDesk({ clock, coordinator, desk, journal, events, audit });
+  const ownSessionRef = (caller: Caller, sessionId: string): string => sessions.own(caller, sessionId).terms.sessionRef;
+  const present = (scope: WatchScope, sessionRef: string | null): Promise<readonly LockView[]> => presentState(views, sessions, scope, sessionRef);
+  const endAll = async (how: 'shutdown' | 'lost', volume: string | null): Promise<void> => {
+    if (how === 'shutdown') acquiring.drain();
+    const over = [...desk.all()].filter((lease) => (how === 'lost' || lease.phase !== 'held') && (volume === null || lease.resources.some((resource) => resource.volume === volume)));
+    desk.decide(over.map((lease) => ({ lease, end: endKinds.lost() })));
+    await Promise.allSettled(over.filter((lease) => lease.pins === 0).map((lease) => desk.endTold(lease)));
+  };
+  return {
+    service,
+    writeLeases,
+    events: new LockWatch({ clock, ring: events, ownSessionRef, present }),
+    breakLock: (caller, request) => breaking.breakLock(caller, request),
+    waitFor: () => coordinator.waitFor(LIMITS.waitForLinksMax).map(({ waiter, blocker, resource }) => ({ waiterLeaseRef: waiter.leaseRef, holderLeaseRef: blocker.leaseRef, resource: resource.name })),
+    *held() {
+      const nowMs = desk.now();
+      for (const { leaseRef, resources, phase, grantedMs } of desk.all()) if (phase === 'held') yield { leaseRef, resources, heldMs: nowMs - grantedMs };
+    },
+    readiness: () => ({ kind: coordinator.kind, state: 'connected', sessionMs: null }),
+    async restore(start, { above, comeBack }) {
+      mint.raiseTo(above);
+      mint.raiseTo(start.highestMark() ?? 0n);
+      await restoreLocks({ clock, journal, coordinator, desk, ledger, sessions, nextOrder }, start, comeBack);
+    },
+    async rebase(base) {
+      mint.raiseTo(base);
+      await endAll('lost', null);
+    },
+    endAll,
+    stop() {
+      desk.stop();
+      coordinator.stop();
+      breaking.stop();
+    },
+  };
+}

@@ -1,0 +1,311 @@
+import type { Clock } from '../../domain/clock.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import type { FencingToken } from '../../domain/fencing-token.ts';
+import type { Resource } from '../../domain/resource.ts';
+import type { Claim, Coordinator, ResourceLook, WaitLink } from '../coordinator.ts';
+import { admit } from '../decision.ts';
+import { znodePath } from '../znode-path.ts';
+import { DeadlockWatch } from './deadlock-watch.ts';
+import type { Mint } from './mint.ts';
+import { inherit, rekeyWaits } from './priority-inheritance.ts';
+import { type Contender, type PartyPlaces, ResourceEntry } from './resource-entry.ts';
+
+export interface EmbeddedCoordinatorOptions {
+  readonly clock: Clock;
+  readonly mint: Mint;
+  /** How many may wait at one resource of the volume. */
+  readonly queueMax: (volume: string) => number;
+}
+
+/** Where one claim stands: how many of its resources it has taken, and the line it is in for the next. */
+interface Place<C extends Claim> {
+  readonly taken: ResourceEntry<C>[];
+  standing: Contender<C> | null;
+}
+
+/** The coordinator of a single gateway: the lines in memory, tokens from one counter. */
+export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
+  readonly kind = 'embedded';
+  readonly #options: EmbeddedCoordinatorOptions;
+  readonly #entries = new Map<string, ResourceEntry<C>>();
+  readonly #places = new Map<C, Place<C>>();
+  readonly #parties = new Map<object, PartyPlaces<C>>();
+  readonly #deadlocks: DeadlockWatch<C>;
+  #entryCount = 0;
+
+  constructor(options: EmbeddedCoordinatorOptions) {
+    this.#options = options;
+    this.#deadlocks = new DeadlockWatch({
+      clock: options.clock,
+      placesOf: (party) => this.#parties.get(party),
+      entryOf: (key) => this.#entries.get(key),
+    });
+  }
+
+  enter(claim: C): void {
+    this.#places.set(claim, { taken: [], standing: null });
+    this.#standNext(claim);
+  }
+
+  leave(claim: C, holdBackMs: number): void {
+    const place = this.#places.get(claim);
+    if (place === undefined) return;
+    this.#places.delete(claim);
+    const party = this.#party(claim.party);
+    party.upgrading.delete(claim);
+    const touched = new Set<ResourceEntry<C>>();
+    if (place.standing !== null) {
+      touched.add(place.standing.entry);
+      this.#unstand(place, party);
+    }
+    for (const entry of place.taken) {
+      entry.unhold(claim);
+      party.held.delete(entry);
+      if (holdBackMs > 0) this.#delay(entry, holdBackMs);
+      touched.add(entry);
+    }
+    this.#forgetIfIdle(claim.party, party);
+    for (const entry of touched) this.#changed(entry);
+  }
+
+  upgrade(claim: C): boolean {
+    const entries = claim.resources.map((resource) => this.#entry(resource));
+    if (entries.some((entry) => entry.upgrader !== null)) return false;
+    for (const entry of entries) entry.upgrader = claim;
+    this.#party(claim.party).upgrading.add(claim);
+    for (const entry of entries) this.#decide(entry);
+    this.#deadlocks.check(claim.party);
+    return true;
+  }
+
+  cancelUpgrade(claim: C): void {
+    this.#party(claim.party).upgrading.delete(claim);
+    const entries = (this.#places.get(claim)?.taken ?? []).filter((entry) => entry.upgrader === claim);
+    for (const entry of entries) entry.upgrader = null;
+    for (const entry of entries) this.#decide(entry);
+  }
+
+  downgrade(claim: C): void {
+    if (claim.mode === 'shared') return;
+    const taken = this.#places.get(claim)?.taken ?? [];
+    claim.mode = 'shared';
+    for (const entry of taken) entry.converted('shared');
+    for (const entry of taken) this.#changed(entry);
+  }
+
+  fence(claim: C): FencingToken {
+    const token = this.#options.mint.next();
+    for (const entry of this.#places.get(claim)?.taken ?? []) entry.raiseMark(token);
+    return token;
+  }
+
+  close(resource: Resource): void {
+    this.#entry(resource).closed = true;
+  }
+
+  reopen(resource: Resource): void {
+    const entry = this.#entries.get(resource.key);
+    if (entry === undefined) return;
+    entry.closed = false;
+    this.#decide(entry);
+  }
+
+  seat(claim: C, token: FencingToken): void {
+    const place: Place<C> = { taken: [], standing: null };
+    this.#places.set(claim, place);
+    for (const resource of claim.resources) {
+      const entry = this.#entry(resource);
+      this.#take(claim, place, entry);
+      entry.raiseMark(token);
+    }
+    this.#options.mint.raiseTo(token);
+  }
+
+  holdBack(resource: Resource, delayMs: number): void {
+    this.#delay(this.#entry(resource), delayMs);
+  }
+
+  look(resourceKey: string): ResourceLook<C> | null {
+    return this.#entries.get(resourceKey) ?? null;
+  }
+
+  *entries(afterId: number): Generator<{ readonly id: number; readonly look: ResourceLook<C> }, void> {
+    for (const entry of this.#entries.values()) if (entry.id > afterId) yield { id: entry.id, look: entry };
+  }
+
+  position(claim: C): number | null {
+    const contender = this.#places.get(claim)?.standing ?? null;
+    return contender === null ? null : contender.entry.line.countBefore(contender) + 1;
+  }
+
+  waitFor(limit: number): readonly WaitLink[] {
+    const links: WaitLink[] = [];
+    for (const entry of this.#entries.values()) {
+      if (links.length >= limit) break;
+      if (entry.queueLength > 0 || entry.upgrader !== null) links.push(...this.#deadlocks.links(entry, limit - links.length));
+    }
+    return links;
+  }
+
+  nodePath(claim: C): string {
+    const first = claim.resources[0] as Resource;
+    return `${znodePath(first)}/_c_${claim.leaseRef}`;
+  }
+
+  stop(): void {
+    for (const entry of this.#entries.values()) entry.holdBackTimer?.cancel();
+  }
+
+  #standNext(claim: C): void {
+    const place = this.#places.get(claim);
+    const resource = claim.resources[place?.taken.length ?? 0];
+    if (place === undefined || resource === undefined) return;
+    const entry = this.#entry(resource);
+    const party = this.#party(claim.party);
+    const contender: Contender<C> = {
+      claim, entry, mode: claim.mode, sequence: entry.nextSequence(), priority: claim.priority, next: null, previous: null,
+    };
+    place.standing = contender;
+    entry.line.add(contender);
+    party.waiting.add(contender);
+    this.#decide(entry);
+    if (place.standing !== contender) return;
+    const max = this.#options.queueMax(resource.volume);
+    if (entry.queueLength > max) {
+      this.leave(claim, 0);
+      claim.refused(queueFull(resource, max));
+      return;
+    }
+    rekeyWaits(party, (other) => this.#decide(other));
+    inherit(entry, (other) => this.#parties.get(other), (other) => this.#decide(other));
+    this.#deadlocks.check(claim.party);
+  }
+
+  /** Lets in whoever may hold now. Never nests: a change made by a callback asks for another turn. */
+  #decide(entry: ResourceEntry<C>): void {
+    if (entry.deciding) {
+      entry.again = true;
+      return;
+    }
+    entry.deciding = true;
+    do {
+      entry.again = false;
+      this.#letIn(entry);
+    } while (entry.again);
+    entry.deciding = false;
+    if (entry.idle && this.#entries.get(entry.resource.key) === entry) this.#entries.delete(entry.resource.key);
+  }
+
+  #letIn(entry: ResourceEntry<C>): void {
+    if (entry.closed || entry.heldBackUntilMs > this.#options.clock.monotonicMs()) return;
+    const { upgrade, admitted } = admit(entry.holding(), entry.line.inOrder());
+    if (upgrade && entry.upgrader !== null) this.#upgradeWhenAlone(entry.upgrader);
+    const dead = admitted.filter(({ claim }) => !claim.isLive());
+    if (dead.length > 0) {
+      for (const { claim } of dead) {
+        claim.lapse();
+        this.leave(claim, 0);
+      }
+      entry.again = true;
+      return;
+    }
+    for (const { claim } of admitted) {
+      const place = this.#places.get(claim);
+      if (place === undefined) continue;
+      this.#unstand(place, this.#party(claim.party));
+      this.#take(claim, place, entry);
+    }
+    for (const { claim } of admitted) this.#goOn(claim);
+    if (admitted.length > 0) inherit(entry, (party) => this.#parties.get(party), (other) => this.#decide(other));
+  }
+
+  /** The next resource of the claim, or the grant: minted here, in the order of grants, and the mark raised with it. */
+  #goOn(claim: C): void {
+    const place = this.#places.get(claim);
+    if (place === undefined) return;
+    if (place.taken.length < claim.resources.length) {
+      this.#standNext(claim);
+      return;
+    }
+    this.#grant(claim, place);
+    if (this.#party(claim.party).waiting.size > 0) this.#deadlocks.check(claim.party);
+  }
+
+  #grant(claim: C, place: Place<C>): void {
+    const token = this.#options.mint.next();
+    for (const entry of place.taken) entry.raiseMark(token);
+    claim.granted(token);
+  }
+
+  #upgradeWhenAlone(claim: C): void {
+    const place = this.#places.get(claim);
+    if (place === undefined || place.taken.some((entry) => entry.holderCount > 1)) return;
+    claim.mode = 'exclusive';
+    for (const entry of place.taken) {
+      entry.upgrader = null;
+      entry.converted('exclusive');
+    }
+    this.#party(claim.party).upgrading.delete(claim);
+    this.#grant(claim, place);
+  }
+
+  #take(claim: C, place: Place<C>, entry: ResourceEntry<C>): void {
+    entry.hold(claim);
+    place.taken.push(entry);
+    this.#party(claim.party).held.add(entry);
+  }
+
+  #unstand(place: Place<C>, party: PartyPlaces<C>): void {
+    const contender = place.standing;
+    if (contender === null) return;
+    contender.entry.line.remove(contender);
+    party.waiting.delete(contender);
+    place.standing = null;
+  }
+
+  #changed(entry: ResourceEntry<C>): void {
+    this.#decide(entry);
+    inherit(entry, (party) => this.#parties.get(party), (other) => this.#decide(other));
+  }
+
+  #delay(entry: ResourceEntry<C>, delayMs: number): void {
+    entry.heldBackUntilMs = Math.max(entry.heldBackUntilMs, this.#options.clock.monotonicMs() + delayMs);
+    this.#armHoldBack(entry);
+  }
+
+  #armHoldBack(entry: ResourceEntry<C>): void {
+    entry.holdBackTimer?.cancel();
+    const restMs = entry.heldBackUntilMs - this.#options.clock.monotonicMs();
+    entry.holdBackTimer = this.#options.clock.after(restMs, () => {
+      entry.holdBackTimer = null;
+      // A timer may come early by the other clock's measure; the deadline decides.
+      if (entry.heldBackUntilMs > this.#options.clock.monotonicMs()) this.#armHoldBack(entry);
+      else this.#decide(entry);
+    });
+  }
+
+  #entry(resource: Resource): ResourceEntry<C> {
+    const found = this.#entries.get(resource.key);
+    if (found !== undefined) return found;
+    this.#entryCount += 1;
+    const entry = new ResourceEntry<C>(this.#entryCount, resource);
+    this.#entries.set(resource.key, entry);
+    return entry;
+  }
+
+  #party(party: object): PartyPlaces<C> {
+    const found = this.#parties.get(party);
+    if (found !== undefined) return found;
+    const places: PartyPlaces<C> = { held: new Set(), waiting: new Set(), upgrading: new Set() };
+    this.#parties.set(party, places);
+    return places;
+  }
+
+  #forgetIfIdle(party: object, places: PartyPlaces<C>): void {
+    if (places.held.size + places.waiting.size + places.upgrading.size === 0) this.#parties.delete(party);
+  }
+}
+
+function queueFull(resource: Resource, max: number): GatewayError {
+  return new GatewayError('queue_full', { detail: `${max} others already wait for this resource.`, members: { resource: resource.name, queue_max: max }, retryAfterMs: 1_000 });
+}

@@ -1,0 +1,42 @@
+import { LIMITS } from '../../domain/limits.ts';
+import type { Claim } from '../coordinator.ts';
+import type { PartyPlaces, ResourceEntry } from './resource-entry.ts';
+
+/**
+ * An important waiter must not be stuck behind an unimportant holder that itself waits elsewhere: whoever waits while holding
+ * waits with the highest priority among those it keeps waiting. Goes along chains, and back when the reason is gone.
+ * @param changed the entry whose holders or line changed.
+ * @param placesOf what a party holds and waits for.
+ * @param rekeyed called for each entry whose line was put in another order.
+ */
+export function inherit<C extends Claim>(
+  changed: ResourceEntry<C>,
+  placesOf: (party: object) => PartyPlaces<C> | undefined,
+  rekeyed: (entry: ResourceEntry<C>) => void,
+): void {
+  const work = [changed];
+  // A cycle of waits could pass a priority round and round; it settles after one round, and the bound ends anything else.
+  for (let steps = 0; steps < LIMITS.inheritanceStepsMax; steps += 1) {
+    const entry = work.pop();
+    if (entry === undefined) return;
+    for (const holder of entry.eachHolder()) {
+      const places = placesOf(holder.party);
+      if (places !== undefined && places.waiting.size > 0) work.push(...rekeyWaits(places, rekeyed));
+    }
+  }
+}
+
+/** Gives every wait of one party the priority it has by now; returns the entries that changed. */
+export function rekeyWaits<C extends Claim>(places: PartyPlaces<C>, rekeyed: (entry: ResourceEntry<C>) => void): ResourceEntry<C>[] {
+  let inherited = -1;
+  for (const held of places.held) inherited = Math.max(inherited, held.line.topPriority());
+  const changed: ResourceEntry<C>[] = [];
+  for (const contender of places.waiting) {
+    const priority = Math.max(contender.claim.priority, inherited);
+    if (priority === contender.priority) continue;
+    contender.entry.line.rekey(contender, priority);
+    changed.push(contender.entry);
+    rekeyed(contender.entry);
+  }
+  return changed;
+}

@@ -1,0 +1,99 @@
+import type { Timer } from '../../domain/clock.ts';
+import type { FencingToken } from '../../domain/fencing-token.ts';
+import type { LeaseMode } from '../../domain/lease.ts';
+import type { Resource } from '../../domain/resource.ts';
+import type { Claim, ResourceLook } from '../coordinator.ts';
+import type { Holding } from '../decision.ts';
+import { ContenderLine, type Queued } from './contender-line.ts';
+
+/** A claim in the line of one resource. */
+export interface Contender<C extends Claim> extends Queued<Contender<C>> {
+  readonly claim: C;
+  readonly entry: ResourceEntry<C>;
+  readonly mode: LeaseMode;
+}
+
+/** What a party holds and waits for, for inheritance and cycles. */
+export interface PartyPlaces<C extends Claim> {
+  readonly held: Set<ResourceEntry<C>>;
+  readonly waiting: Set<Contender<C>>;
+  readonly upgrading: Set<C>;
+}
+
+/** Holders and line of one resource; exists only while somebody holds, waits or is held back (R8: a million idle resources cost nothing). */
+export class ResourceEntry<C extends Claim> implements ResourceLook<C> {
+  readonly id: number;
+  readonly resource: Resource;
+  readonly line = new ContenderLine<Contender<C>>();
+  readonly #holders = new Set<C>();
+  #exclusive = 0;
+  #sequence = 0;
+  upgrader: C | null = null;
+  mark: FencingToken | null = null;
+  heldBackUntilMs = 0;
+  holdBackTimer: Timer | null = null;
+  closed = false;
+  /** Set while the entry is being decided: a change from inside asks for another turn instead of nesting. */
+  deciding = false;
+  again = false;
+
+  constructor(id: number, resource: Resource) {
+    this.id = id;
+    this.resource = resource;
+  }
+
+  get holders(): readonly C[] {
+    return [...this.#holders];
+  }
+
+  get holderCount(): number {
+    return this.#holders.size;
+  }
+
+  eachHolder(): Iterable<C> {
+    return this.#holders;
+  }
+
+  get queueLength(): number {
+    return this.line.size;
+  }
+
+  *waiters(): Generator<C, void> {
+    for (const contender of this.line.inOrder()) yield contender.claim;
+  }
+
+  holding(): Holding {
+    return { shared: this.#holders.size - this.#exclusive, exclusive: this.#exclusive, upgrading: this.upgrader !== null };
+  }
+
+  nextSequence(): number {
+    this.#sequence += 1;
+    return this.#sequence;
+  }
+
+  hold(claim: C): void {
+    this.#holders.add(claim);
+    if (claim.mode === 'exclusive') this.#exclusive += 1;
+  }
+
+  /** False when it did not hold. */
+  unhold(claim: C): boolean {
+    if (!this.#holders.delete(claim)) return false;
+    if (claim.mode === 'exclusive') this.#exclusive -= 1;
+    if (this.upgrader === claim) this.upgrader = null;
+    return true;
+  }
+
+  /** Called beside the change of `claim.mode`. */
+  converted(to: LeaseMode): void {
+    this.#exclusive += to === 'exclusive' ? 1 : -1;
+  }
+
+  raiseMark(token: FencingToken): void {
+    if (this.mark === null || token > this.mark) this.mark = token;
+  }
+
+  get idle(): boolean {
+    return this.#holders.size === 0 && this.line.size === 0 && this.holdBackTimer === null && !this.closed;
+  }
+}

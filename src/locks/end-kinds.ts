@@ -1,0 +1,21 @@
+import type { Caller } from '../domain/principal.ts';
+import type { DeadlockStep } from './coordinator.ts';
+import type { End } from './lease-record.ts';
+
+/** Every way in which a lease ends, in one place: its state, its reason, and the record it leaves. */
+export const endKinds = {
+  released: (caller: Caller | null): End => ({ state: 'released', reason: 'released', action: 'lease_release', code: null, caller, clean: true, fence: false }),
+  cancelled: (caller: Caller | null): End => ({ state: 'cancelled', reason: 'cancelled', action: 'lease_cancel', code: null, caller, clean: true, fence: false }),
+  /** The whole wait ran out (`max_wait_ms`). */
+  waitedOut: (): End => ({ state: 'cancelled', reason: 'max_wait', action: 'lease_cancel', code: 'lock_not_acquired', caller: null, clean: true, fence: false }),
+  expired: (): End => ({ state: 'expired', reason: 'expired', action: 'lease_expire', code: null, caller: null, clean: false, fence: false }),
+  /** Held for as long as is allowed: the holder may well be alive and writing, so the mark is raised first. */
+  maxHold: (): End => ({ state: 'expired', reason: 'max_hold', action: 'lease_expire', code: null, caller: null, clean: false, fence: true }),
+  sessionExpired: (): End => ({ state: 'expired', reason: 'session_ended', action: 'lease_expire', code: null, caller: null, clean: false, fence: false }),
+  sessionEnded: (caller: Caller): End => ({ state: 'released', reason: 'session_ended', action: 'lease_release', code: null, caller, clean: true, fence: false }),
+  /** An administrator ended the session: its client does not know. */
+  sessionForced: (caller: Caller): End => ({ state: 'broken', reason: 'session_ended', action: 'lease_break', code: null, caller, clean: false, fence: true }),
+  broken: (caller: Caller): End => ({ state: 'broken', reason: 'broken', action: 'lease_break', code: null, caller, clean: false, fence: true }),
+  lost: (): End => ({ state: 'lost', reason: 'lost', action: 'lease_lose', code: null, caller: null, clean: false, fence: false }),
+  deadlock: (cycle: readonly DeadlockStep[]): End => ({ state: 'cancelled', reason: 'deadlock', action: 'deadlock', code: 'deadlock', caller: null, clean: true, fence: false, cycle }),
+};

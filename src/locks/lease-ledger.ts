@@ -1,0 +1,213 @@
+import type { AuditAction } from '../domain/audit-record.ts';
+import { type Clock, rfc3339 } from '../domain/clock.ts';
+import type { FencingToken } from '../domain/fencing-token.ts';
+import type { Journal, JournalOp, StoredLease } from '../domain/journal.ts';
+import type { LeaseMode } from '../domain/lease.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Caller } from '../domain/principal.ts';
+import type { Resource } from '../domain/resource.ts';
+import type { Lease } from './lease-record.ts';
+import type { LockAudit } from './lock-audit.ts';
+import type { Session } from './session.ts';
+
+export interface LedgerDeps {
+  readonly journal: Pick<Journal, 'commit'>;
+  readonly clock: Clock;
+  readonly audit: LockAudit;
+  readonly nodePath: (lease: Lease) => string;
+}
+
+/**
+ * Writes grants and ends into the journal, each as one unit (I2, I4). A unit is handed over in the moment of the decision, so the
+ * order of units is the order of decisions.
+ * A change whose unit failed, or is still under way, travels again with the next grant on its resource: a mark can never be durable
+ * while the journal still shows its predecessor as a lease that would come back at a restart.
+ */
+export class LeaseLedger {
+  readonly #deps: LedgerDeps;
+  /** By resource key, then by lease ref. */
+  readonly #unconfirmed = new Map<string, Map<string, JournalOp>>();
+  /** Resources whose hold-back stands in the journal. */
+  readonly #heldBack = new Set<string>();
+
+  constructor(deps: LedgerDeps) {
+    this.#deps = deps;
+  }
+
+  /** A grant, or a conversion to exclusive. Rejects when it did not become durable: then it did not happen. */
+  async granted(lease: Lease, token: FencingToken, action: AuditAction): Promise<void> {
+    const marks = lease.resources.map((resource) => raise(lease, resource, token));
+    const session = lease.terms.session;
+    const newSession: JournalOp[] = session !== null && !session.stored ? [sessionPut(session)] : [];
+    const leases: JournalOp[] = session === null ? [] : [this.#leasePut(lease, session, lease.mode, token)];
+    const sinceMs = action === 'lease_grant' ? lease.terms.createdMs : lease.grantedMs;
+    const records = lease.resources.map((resource) => this.#record(lease, resource, action, token, lease.terms.caller, sinceMs));
+    const owed = this.#owed(lease.resources);
+    await this.#deps.journal.commit([...owed.ops, ...marks, ...newSession, ...leases, ...records]);
+    owed.confirm();
+    if (session !== null) session.stored = true;
+  }
+
+  /** What the unit of a token-less write carries: nobody was told of the grant yet, so its mark may wait for that unit. */
+  implicitOps(lease: Lease, token: FencingToken): readonly JournalOp[] {
+    const { ops } = this.#owed(lease.resources);
+    // Should the unit fail, the hold-back is served once more after a restart: harmless.
+    for (const { key } of lease.resources) this.#heldBack.delete(key);
+    return [...ops, ...lease.resources.map((resource) => raise(lease, resource, token))];
+  }
+
+  /** Holds, or the change to shared. `action` null: no decision of its own. */
+  async kept(lease: Lease, session: Session, told: { readonly mode: LeaseMode; readonly token: FencingToken }, action: AuditAction | null, caller: Caller): Promise<void> {
+    const put = this.#leasePut(lease, session, told.mode, told.token);
+    const confirm = this.#note(lease, put);
+    const records = action === null ? [] : lease.resources.map((resource) => this.#record(lease, resource, action, told.token, caller, lease.grantedMs));
+    await this.#deps.journal.commit([put, ...records]);
+    confirm();
+  }
+
+  /** The units of many ends at once; each lease gets the promise of its own unit. */
+  ended(leases: readonly Lease[]): void {
+    for (let i = 0; i < leases.length; i += LIMITS.endsPerUnitMax) {
+      const unit = leases.slice(i, i + LIMITS.endsPerUnitMax);
+      const confirms: (() => void)[] = [];
+      const ops = unit.flatMap((lease) => {
+        confirms.push(this.#note(lease, leaseEnd(lease)));
+        return this.#endOps(lease);
+      });
+      // The end of a token-less write's lease needs no journal.
+      if (ops.length === 0) continue;
+      const durable = this.#deps.journal.commit(ops).then(() => {
+        for (const confirm of confirms) confirm();
+      });
+      // Who waits for an end gets the rejection; an end that nobody asked about must not end the process.
+      durable.catch(() => undefined);
+      for (const lease of unit) if (lease.decided !== null) lease.decided.durable = durable;
+    }
+  }
+
+  /** Tries an end again whose unit failed. */
+  endedAgain(lease: Lease): Promise<void> {
+    this.ended([lease]);
+    return lease.decided?.durable ?? Promise.resolve();
+  }
+
+  async sessionMade(session: Session): Promise<void> {
+    await this.#deps.journal.commit([sessionPut(session)]);
+    session.stored = true;
+  }
+
+  async sessionEnded(session: Session): Promise<void> {
+    if (session.stored) await this.#deps.journal.commit([{ op: 'session_end', sessionRef: session.terms.sessionRef }]);
+  }
+
+  heldBack(resourceKey: string): void {
+    this.#heldBack.add(resourceKey);
+  }
+
+  #endOps(lease: Lease): JournalOp[] {
+    const { decided, terms } = lease;
+    if (decided === null) return [];
+    const { end, fencedBy } = decided;
+    const ops: JournalOp[] = [];
+    if (fencedBy !== null) {
+      ops.push(...terms.resources.map((resource): JournalOp => ({ op: 'raise_mark', resource, token: fencedBy, leaseRef: null, principal: null, named: false })));
+    }
+    if (terms.session === null) return ops;
+    ops.push(leaseEnd(lease));
+    if (terms.session.terms.implied && terms.session.stored) ops.push({ op: 'session_end', sessionRef: terms.session.terms.sessionRef });
+    if (!end.clean && lease.told !== null && terms.lockDelayMs > 0) {
+      for (const { key } of terms.resources) {
+        this.#heldBack.add(key);
+        ops.push({ op: 'lock_delay', resourceKey: key, delayMs: terms.lockDelayMs });
+      }
+    }
+    const sinceMs = lease.told === null ? terms.createdMs : lease.grantedMs;
+    ops.push(...terms.resources.map((resource) => this.#record(lease, resource, end.action, lease.told?.token ?? null, end.caller, sinceMs, end.code, fencedBy)));
+    return ops;
+  }
+
+  #record(lease: Lease, resource: Resource, action: AuditAction, token: FencingToken | null, caller: Caller | null, sinceMs: number, code: End['code'] = null, mark: FencingToken | null = token): JournalOp {
+    const { principal, clientId, leaseRef } = lease.terms;
+    const durationMs = Math.round(this.#deps.clock.monotonicMs() - sinceMs);
+    return { op: 'audit', record: this.#deps.audit.draft({ action, resource, outcome: 'committed', code, caller, owner: { principal, clientId, leaseRef }, token, mark, durationMs }) };
+  }
+
+  #leasePut(lease: Lease, session: Session, mode: LeaseMode, token: FencingToken): JournalOp {
+    const { terms } = lease;
+    const stored: StoredLease = {
+      leaseId: terms.leaseId,
+      leaseRef: terms.leaseRef,
+      sessionId: session.terms.sessionId,
+      resources: terms.resources,
+      mode,
+      token,
+      principal: terms.principal,
+      clientId: terms.clientId,
+      ttlMs: terms.ttlMs,
+      priority: terms.priority,
+      maxHoldMs: terms.maxHoldMs,
+      lockDelayMs: terms.lockDelayMs,
+      holds: [...lease.holds],
+      metadata: terms.metadata,
+      grantedAt: lease.grantedAt ?? rfc3339(this.#deps.clock.wallMs()),
+      acquiredZnodePath: this.#deps.nodePath(lease),
+    };
+    return { op: 'lease_put', lease: stored };
+  }
+
+  /** Remembers a change until its unit is durable. Returns how to forget it. */
+  #note(lease: Lease, op: JournalOp): () => void {
+    if (lease.terms.session === null) return () => undefined;
+    for (const { key } of lease.resources) {
+      const owed = this.#unconfirmed.get(key) ?? new Map<string, JournalOp>();
+      this.#unconfirmed.set(key, owed);
+      owed.set(lease.leaseRef, op);
+    }
+    return () => this.#forget(lease.resources, lease.leaseRef, op);
+  }
+
+  #forget(resources: readonly Resource[], leaseRef: string, op: JournalOp): void {
+    for (const { key } of resources) {
+      const owed = this.#unconfirmed.get(key);
+      if (owed?.get(leaseRef) === op) owed.delete(leaseRef);
+      if (owed?.size === 0) this.#unconfirmed.delete(key);
+    }
+  }
+
+  /** What a grant on these resources carries besides itself: unconfirmed changes, and the end of a hold-back. */
+  #owed(resources: readonly Resource[]): { readonly ops: JournalOp[]; confirm(): void } {
+    const ops = new Set<JournalOp>();
+    const included: { readonly leaseRef: string; readonly op: JournalOp }[] = [];
+    const overdue: string[] = [];
+    for (const { key } of resources) {
+      for (const [leaseRef, op] of this.#unconfirmed.get(key) ?? []) {
+        ops.add(op);
+        included.push({ leaseRef, op });
+      }
+      if (!this.#heldBack.has(key)) continue;
+      ops.add({ op: 'lock_delay', resourceKey: key, delayMs: null });
+      overdue.push(key);
+    }
+    const confirm = (): void => {
+      for (const { leaseRef, op } of included) this.#forget(resources, leaseRef, op);
+      for (const key of overdue) this.#heldBack.delete(key);
+    };
+    return { ops: [...ops], confirm };
+  }
+}
+
+type End = NonNullable<Lease['decided']>['end'];
+
+function raise(lease: Lease, resource: Resource, token: FencingToken): JournalOp {
+  const named = lease.terms.session !== null;
+  return { op: 'raise_mark', resource, token, leaseRef: lease.leaseRef, principal: lease.terms.principal, named };
+}
+
+function leaseEnd(lease: Lease): JournalOp {
+  return { op: 'lease_end', leaseRef: lease.leaseRef, reason: lease.decided?.end.reason ?? 'lost', endedAt: lease.decided?.endedAt ?? '' };
+}
+
+function sessionPut(session: Session): JournalOp {
+  const { sessionId, sessionRef, principal, clientId, ttlMs, createdAt, implied } = session.terms;
+  return { op: 'session_put', session: { sessionId, sessionRef, principal, clientId, ttlMs, createdAt, implied } };
+}

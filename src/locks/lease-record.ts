@@ -1,0 +1,166 @@
+import type { AuditAction } from '../domain/audit-record.ts';
+import type { ErrorCode, GatewayError } from '../domain/errors.ts';
+import type { FencingToken } from '../domain/fencing-token.ts';
+import type { LeaseMode, LeaseState } from '../domain/lease.ts';
+import type { Caller } from '../domain/principal.ts';
+import type { Resource } from '../domain/resource.ts';
+import type { Claim, DeadlockStep } from './coordinator.ts';
+import type { Timed } from './deadlines.ts';
+import type { Session } from './session.ts';
+
+export type EndState = Exclude<LeaseState, 'waiting' | 'held' | 'ending'>;
+
+/** Why and how a lease ends. */
+export interface End {
+  readonly state: EndState;
+  readonly reason: string;
+  readonly action: AuditAction;
+  readonly code: ErrorCode | null;
+  /** Who asked for it; `null` when time did. */
+  readonly caller: Caller | null;
+  /** False: the holder may not know, so the lock-delay applies and the session is told. */
+  readonly clean: boolean;
+  /** The mark is raised to a token that nobody gets, before the lease ends. */
+  readonly fence: boolean;
+  readonly cycle?: readonly DeadlockStep[];
+}
+
+/** An end that is decided. `durable` settles when it may be told; `endedAt` is set when it takes effect. */
+export interface DecidedEnd {
+  readonly end: End;
+  endedAt: string | null;
+  fencedBy: FencingToken | null;
+  durable: Promise<void>;
+  /** The journal refused the unit. */
+  failed: boolean;
+}
+
+export interface LeaseTerms {
+  readonly leaseId: string;
+  readonly leaseRef: string;
+  readonly resources: readonly Resource[];
+  readonly mode: LeaseMode;
+  readonly principal: string;
+  readonly clientId: string | null;
+  readonly priority: number;
+  readonly createdOrder: number;
+  readonly createdMs: number;
+  readonly createdAt: string;
+  readonly ttlMs: number;
+  readonly maxWaitMs: number | null;
+  readonly maxHoldMs: number | null;
+  readonly lockDelayMs: number;
+  readonly metadata: Readonly<Record<string, unknown>> | null;
+  /** `null`: a lease for one token-less write, which has no session, no time to live, and no place in the journal. */
+  readonly session: Session | null;
+  /** Who asked; `null` after a restart. */
+  readonly caller: Caller | null;
+}
+
+/** What a lease calls back; the desk implements it. */
+export interface LeaseEvents {
+  isLive(lease: Lease): boolean;
+  lapse(lease: Lease): void;
+  granted(lease: Lease, token: FencingToken): void;
+  refused(lease: Lease, error: GatewayError): void;
+  deadlocked(lease: Lease, cycle: readonly DeadlockStep[]): void;
+}
+
+/** One lease, from its place in line to its end. `told` is what others may know; the rest may be ahead of it. */
+export class Lease implements Claim, Timed {
+  readonly kind = 'lease';
+  readonly terms: LeaseTerms;
+  readonly #events: LeaseEvents;
+  mode: LeaseMode;
+  phase: 'waiting' | 'granting' | 'held' | 'over' = 'waiting';
+  /** Mode and token once they are durable. */
+  told: { readonly mode: LeaseMode; readonly token: FencingToken } | null = null;
+  renewedMs: number;
+  grantedMs = 0;
+  grantedAt: string | null = null;
+  readonly holds = new Set<string>();
+  /** Commit sections and journal units that are under way: an end waits for them. */
+  pins = 0;
+  decided: DecidedEnd | null = null;
+  /** A shared lease that asks to become exclusive. */
+  upgrading = false;
+  /** An exclusive lease whose change to shared waits for its pins: it admits no new write. */
+  downgrade: { readonly caller: Caller } | null = null;
+  /** The lease never came to be, or its upgrade failed. */
+  failure: GatewayError | null = null;
+  heapIndex = -1;
+  dueMs = 0;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(terms: LeaseTerms, events: LeaseEvents) {
+    this.terms = terms;
+    this.#events = events;
+    this.mode = terms.mode;
+    this.renewedMs = terms.createdMs;
+  }
+
+  get leaseRef(): string { return this.terms.leaseRef; }
+  get clientId(): string | null { return this.terms.clientId; }
+  get party(): object { return this.terms.session ?? this; }
+  get resources(): readonly Resource[] { return this.terms.resources; }
+  get priority(): number { return this.terms.priority; }
+  get createdOrder(): number { return this.terms.createdOrder; }
+
+  isLive(): boolean { return this.#events.isLive(this); }
+  lapse(): void { this.#events.lapse(this); }
+  granted(token: FencingToken): void { this.#events.granted(this, token); }
+  refused(error: GatewayError): void { this.#events.refused(this, error); }
+  deadlocked(cycle: readonly DeadlockStep[]): void { this.#events.deadlocked(this, cycle); }
+
+  /** As others see it. */
+  get state(): LeaseState {
+    if (this.phase === 'over') return this.decided?.end.state ?? 'lost';
+    if (this.phase === 'held') return this.decided === null ? 'held' : 'ending';
+    return 'waiting';
+  }
+
+  /** Neither over nor about to be. */
+  get open(): boolean {
+    return this.phase !== 'over' && this.decided === null;
+  }
+
+  /** When it ends by itself (R2): the earlier of its own time to live and its session's, and the longest hold. */
+  get deadlineMs(): number {
+    const session = this.terms.session;
+    if (session === null) return Number.POSITIVE_INFINITY;
+    const ownMs = Math.max(this.renewedMs, session.renewedMs) + this.terms.ttlMs;
+    return Math.min(ownMs, session.deadlineMs, this.holdDeadlineMs);
+  }
+
+  get holdDeadlineMs(): number {
+    return this.phase === 'held' && this.terms.maxHoldMs !== null ? this.grantedMs + this.terms.maxHoldMs : Number.POSITIVE_INFINITY;
+  }
+
+  get waitDeadlineMs(): number {
+    return this.phase === 'waiting' && this.terms.maxWaitMs !== null ? this.terms.createdMs + this.terms.maxWaitMs : Number.POSITIVE_INFINITY;
+  }
+
+  get nextCheckMs(): number {
+    return Math.min(this.deadlineMs, this.waitDeadlineMs);
+  }
+
+  /** A sign of life: of the lease, and of a session that was made for it alone. */
+  renew(nowMs: number): void {
+    this.renewedMs = nowMs;
+    if (this.terms.session?.terms.implied === true) this.terms.session.renewedMs = nowMs;
+  }
+
+  covers(resourceKey: string): boolean {
+    return this.terms.resources.some((resource) => resource.key === resourceKey);
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** To be called only for what may be told. */
+  changed(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}

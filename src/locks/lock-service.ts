@@ -1,0 +1,185 @@
+import type { Clock } from '../domain/clock.ts';
+import { type GatewayError, refuse } from '../domain/errors.ts';
+import type { Journal } from '../domain/journal.ts';
+import type { LeaseMode } from '../domain/lease.ts';
+import type { AcquireRequest, HeartbeatView, LeaseView, LockFilter, LockService, LockView, SessionView } from '../domain/lock-api.ts';
+import type { Caller } from '../domain/principal.ts';
+import type { Resource } from '../domain/resource.ts';
+import { checkWait } from './acquire-terms.ts';
+import type { Acquiring } from './acquiring.ts';
+import type { Converting } from './converting.ts';
+import type { EarlierEpochs } from './earlier-epochs.ts';
+import { endKinds } from './end-kinds.ts';
+import type { LeaseDesk } from './lease-desk.ts';
+import type { LeaseLedger } from './lease-ledger.ts';
+import type { Lease } from './lease-record.ts';
+import type { LockViews } from './lock-views.ts';
+import type { ReconnectGate } from './reconnect-gate.ts';
+import type { Refusals } from './refusals.ts';
+import { leaseRefOf } from './secret-id.ts';
+import type { SessionDesk } from './session-desk.ts';
+import { owns } from './sessions.ts';
+import { waitForChange } from './wait-for-change.ts';
+
+export interface LeaseServiceDeps {
+  readonly clock: Clock;
+  readonly journal: Pick<Journal, 'endedLease'>;
+  readonly desk: LeaseDesk;
+  readonly ledger: LeaseLedger;
+  readonly views: LockViews;
+  readonly gate: ReconnectGate;
+  readonly refusals: Refusals;
+  readonly acquiring: Acquiring;
+  readonly converting: Converting;
+  readonly sessionDesk: SessionDesk;
+  readonly earlierEpochs: EarlierEpochs;
+}
+
+/** The lock service over one coordinator: who may do what to a lease, and what comes of it (R3, R4, R14). */
+export class LeaseService implements LockService {
+  readonly #deps: LeaseServiceDeps;
+
+  constructor(deps: LeaseServiceDeps) {
+    this.#deps = deps;
+  }
+
+  acquire(caller: Caller, request: AcquireRequest, signal: AbortSignal): Promise<{ readonly lease: LeaseView; readonly created: boolean }> {
+    const subject = () => ({ resource: request.resources[0] ?? null, leaseRef: null });
+    return this.#deps.refusals.recorded(caller, signal, subject, () => this.#deps.acquiring.acquire(caller, request, signal));
+  }
+
+  async lease(caller: Caller, leaseId: string, waitMs: number, signal: AbortSignal): Promise<LeaseView> {
+    checkWait(waitMs);
+    this.#deps.desk.now();
+    const lease = this.#deps.desk.byRef(leaseRefOf(leaseId));
+    if (lease === null) return this.#forgotten(leaseId);
+    if (!owns(caller.principal, lease.terms.principal)) throw notOwner();
+    this.#polled(lease);
+    if (waitMs > 0 && (lease.state === 'waiting' || lease.upgrading)) {
+      const outcome = await waitForChange(lease, this.#deps.clock, waitMs, signal);
+      if (outcome === 'aborted') throw signal.reason;
+      this.#deps.desk.now();
+      this.#polled(lease);
+    }
+    if (lease.phase === 'over') await this.#deps.desk.endTold(lease);
+    return this.#deps.views.lease(lease, null);
+  }
+
+  renew(caller: Caller, leaseId: string): Promise<LeaseView> {
+    return this.#onLease(caller, leaseId, async (lease) => {
+      if (!lease.open) throw await this.#notHeld(lease);
+      lease.renew(this.#deps.clock.monotonicMs());
+      if (lease.terms.session !== null) this.#deps.gate.pass(lease.terms.session);
+      return this.#deps.views.lease(lease, null);
+    });
+  }
+
+  convert(caller: Caller, leaseId: string, mode: LeaseMode, signal: AbortSignal): Promise<LeaseView> {
+    return this.#onLease(caller, leaseId, async (lease) => {
+      if (!lease.open || lease.phase !== 'held') throw await this.#notHeld(lease);
+      lease.renew(this.#deps.clock.monotonicMs());
+      await this.#deps.converting.convert(caller, lease, mode, signal);
+      if (!lease.open) throw await this.#notHeld(lease);
+      return this.#deps.views.lease(lease, null);
+    });
+  }
+
+  async release(caller: Caller, leaseId: string, options: { readonly holdId: string | null; readonly all: boolean }): Promise<void> {
+    if (this.#deps.desk.byRef(leaseRefOf(leaseId)) === null) {
+      this.#deps.desk.now();
+      await this.#forgotten(leaseId);
+      return;
+    }
+    await this.#onLease(caller, leaseId, async (lease) => {
+      if (lease.open && lease.phase === 'held' && !options.all && (await this.#takeHoldOff(caller, lease, options.holdId))) return;
+      if (lease.open) this.#deps.desk.end(lease, lease.phase === 'held' ? endKinds.released(caller) : endKinds.cancelled(caller));
+      await this.#deps.desk.endTold(lease);
+    });
+  }
+
+  createSession(caller: Caller, request: { readonly ttlMs: number | null; readonly clientId: string | null }): Promise<SessionView> {
+    return this.#deps.sessionDesk.create(caller, request);
+  }
+
+  async heartbeat(caller: Caller, sessionId: string): Promise<{ readonly expiresInMs: number; readonly lost: readonly string[] }> {
+    return this.#deps.sessionDesk.heartbeat(caller, sessionId);
+  }
+
+  async heartbeats(caller: Caller, sessionIds: readonly string[]): Promise<readonly HeartbeatView[]> {
+    return this.#deps.sessionDesk.heartbeats(caller, sessionIds);
+  }
+
+  endSession(caller: Caller, sessionId: string): Promise<void> {
+    return this.#deps.sessionDesk.end(caller, sessionId);
+  }
+
+  endSessionByRef(caller: Caller, sessionRef: string): Promise<void> {
+    return this.#deps.sessionDesk.endByRef(caller, sessionRef);
+  }
+
+  sessions(): readonly SessionView[] {
+    return this.#deps.sessionDesk.views();
+  }
+
+  async lock(resource: Resource): Promise<LockView> {
+    this.#deps.desk.now();
+    return this.#deps.views.lock(resource);
+  }
+
+  async locks(filter: LockFilter): Promise<{ readonly locks: readonly LockView[]; readonly nextCursor: string | null }> {
+    this.#deps.desk.now();
+    return this.#deps.views.locks(filter);
+  }
+
+  /** True when holds are left (or the named one was gone already, a retry): the lease goes on. */
+  async #takeHoldOff(caller: Caller, lease: Lease, holdId: string | null): Promise<boolean> {
+    const taken = holdId ?? [...lease.holds].at(-1);
+    if (taken === undefined) return false;
+    if (!lease.holds.has(taken)) return true;
+    if (lease.holds.size === 1) return false;
+    lease.holds.delete(taken);
+    const { session } = lease.terms;
+    if (session !== null && lease.told !== null) await this.#deps.ledger.kept(lease, session, lease.told, null, caller);
+    return true;
+  }
+
+  /** Polling keeps the place of a waiter; it does not renew what is held. */
+  #polled(lease: Lease): void {
+    if (lease.open && lease.phase === 'waiting') lease.renew(this.#deps.clock.monotonicMs());
+  }
+
+  async #onLease<T>(caller: Caller, leaseId: string, work: (lease: Lease) => Promise<T>): Promise<T> {
+    this.#deps.desk.now();
+    const lease = this.#deps.desk.byRef(leaseRefOf(leaseId));
+    const subject = () => ({ resource: lease?.resources[0] ?? null, leaseRef: lease?.leaseRef ?? null });
+    return this.#deps.refusals.recorded(caller, null, subject, async () => {
+      if (lease === null) {
+        const ended = await this.#forgotten(leaseId);
+        throw refuse('lease_not_held', 'The lease has ended.', { reason: ended.reason });
+      }
+      if (!owns(caller.principal, lease.terms.principal)) throw notOwner();
+      return work(lease);
+    });
+  }
+
+  /** 409 on every operation of an ended lease, however late it comes (R14, R30): nothing brings it back. */
+  async #notHeld(lease: Lease): Promise<GatewayError> {
+    if (lease.phase === 'over') await this.#deps.desk.endTold(lease);
+    const { decided, state } = lease;
+    return refuse('lease_not_held', 'The lease is not held.', { state, reason: decided?.end.reason ?? null, ended_at: decided?.endedAt ?? null });
+  }
+
+  /** Not in memory: it ended before a restart, or was a waiter of an earlier process, which nobody will serve. Throws `lease_not_found`. */
+  async #forgotten(leaseId: string): Promise<LeaseView> {
+    const leaseRef = leaseRefOf(leaseId);
+    const ended = await this.#deps.journal.endedLease(leaseRef);
+    if (ended !== null) return this.#deps.views.forgotten(leaseId, ended);
+    const lostAt = this.#deps.earlierEpochs.lostAt(leaseId);
+    if (lostAt === null) throw refuse('lease_not_found', 'There is no such lease.');
+    return this.#deps.views.forgotten(leaseId, { leaseRef, reason: 'lost', endedAt: lostAt });
+  }
+}
+
+function notOwner(): GatewayError {
+  return refuse('not_lease_owner', 'The lease belongs to somebody else.');
+}

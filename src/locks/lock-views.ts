@@ -1,0 +1,139 @@
+import { type Clock, rfc3339 } from '../domain/clock.ts';
+import type { FencingToken } from '../domain/fencing-token.ts';
+import type { EndedLease, Journal } from '../domain/journal.ts';
+import type { LeaseState } from '../domain/lease.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { LeaseView, LockFilter, LockParty, LockView } from '../domain/lock-api.ts';
+import { refuse } from '../domain/errors.ts';
+import type { Resource } from '../domain/resource.ts';
+import type { Coordinator, ResourceLook } from './coordinator.ts';
+import type { HoldTimes } from './hold-times.ts';
+import type { Lease } from './lease-record.ts';
+import { znodePath } from './znode-path.ts';
+
+export interface LockViewsDeps {
+  readonly clock: Clock;
+  readonly coordinator: Coordinator<Lease>;
+  readonly journal: Pick<Journal, 'mark'>;
+  readonly holdTimes: HoldTimes;
+  readonly signed: (lease: Lease) => string | null;
+}
+
+const ENDED_STATES: ReadonlySet<string> = new Set<LeaseState>(['released', 'expired', 'broken', 'lost', 'cancelled']);
+
+/** What people and clients see of leases and locks: from the authoritative state, never from a copy (R26). */
+export class LockViews {
+  readonly #deps: LockViewsDeps;
+
+  constructor(deps: LockViewsDeps) {
+    this.#deps = deps;
+  }
+
+  lease(lease: Lease, holdId: string | null): LeaseView {
+    const { terms, told, state, decided } = lease;
+    const granted = lease.phase === 'held' || lease.phase === 'over' ? told : null;
+    const live = lease.phase !== 'over';
+    const expiresInMs = live ? Math.max(0, lease.deadlineMs - this.#deps.clock.monotonicMs()) : 0;
+    return {
+      leaseId: terms.leaseId,
+      leaseRef: terms.leaseRef,
+      resources: terms.resources,
+      mode: told?.mode ?? lease.mode,
+      state,
+      fencingToken: granted?.token ?? null,
+      signedToken: state === 'held' || state === 'ending' ? this.#deps.signed(lease) : null,
+      clientId: terms.clientId,
+      sessionId: terms.session?.terms.sessionId ?? '',
+      priority: terms.priority,
+      holdCount: live ? lease.holds.size : 0,
+      holdId,
+      ttlMs: terms.ttlMs,
+      expiresInMs,
+      leaseExpiresAt: live && granted !== null ? rfc3339(this.#deps.clock.wallMs() + expiresInMs) : null,
+      grantedAt: granted === null ? null : lease.grantedAt,
+      queuePosition: this.#deps.coordinator.position(lease) ?? (lease.upgrading ? 1 : null),
+      acquiredZnodePath: granted === null ? null : this.#deps.coordinator.nodePath(lease),
+      reason: decided?.end.reason ?? lease.failure?.code ?? null,
+      metadata: terms.metadata,
+      pendingMode: lease.upgrading ? 'exclusive' : null,
+    };
+  }
+
+  /** A lease of which only its end is known any more: it ended before a restart. */
+  forgotten(leaseId: string, ended: EndedLease): LeaseView {
+    const state = ENDED_STATES.has(ended.reason) ? (ended.reason as LeaseState) : 'lost';
+    return {
+      leaseId, leaseRef: ended.leaseRef, resources: [], mode: 'exclusive', state, fencingToken: null, signedToken: null, clientId: null, sessionId: '', priority: 0,
+      holdCount: 0, holdId: null, ttlMs: 0, expiresInMs: 0, leaseExpiresAt: null, grantedAt: null, queuePosition: null, acquiredZnodePath: null, reason: ended.reason,
+      metadata: null, pendingMode: null,
+    };
+  }
+
+  async lock(resource: Resource): Promise<LockView> {
+    const mark = await this.#deps.journal.mark(resource.key);
+    const look = this.#deps.coordinator.look(resource.key);
+    if (look !== null) return this.#lookView(look, mark?.token ?? null);
+    return { resource, mode: null, highWaterMark: mark?.token ?? null, holders: [], waiters: [], queueLength: 0, waitEstimateMs: 0, znodePath: znodePath(resource) };
+  }
+
+  /** In the order in which the locks came to be; the cursor is the place of the last one. Throws `invalid_request` for a bad cursor. */
+  async locks(filter: LockFilter): Promise<{ readonly locks: readonly LockView[]; readonly nextCursor: string | null }> {
+    const limit = Math.min(Math.max(1, filter.limit), LIMITS.lockPageMax);
+    const found: { readonly id: number; readonly look: ResourceLook<Lease> }[] = [];
+    for (const entry of this.#deps.coordinator.entries(cursorOf(filter.cursor))) {
+      if (!this.#matches(entry.look, filter)) continue;
+      found.push(entry);
+      if (found.length > limit) break;
+    }
+    const page = found.slice(0, limit);
+    const locks = await Promise.all(page.map(async ({ look }) => this.#lookView(look, (await this.#deps.journal.mark(look.resource.key))?.token ?? null)));
+    return { locks, nextCursor: found.length > limit ? String(page.at(-1)?.id ?? 0) : null };
+  }
+
+  #matches(look: ResourceLook<Lease>, filter: LockFilter): boolean {
+    if (filter.volume !== undefined && look.resource.volume !== filter.volume) return false;
+    if (filter.state === 'waiting' && look.queueLength === 0) return false;
+    const { holders } = look;
+    if (filter.state === 'held' && holders.length === 0) return false;
+    if (filter.olderThanMs === undefined) return holders.length > 0 || look.queueLength > 0;
+    const sinceMs = this.#deps.clock.monotonicMs() - filter.olderThanMs;
+    return holders.some((lease) => lease.phase === 'held' && lease.grantedMs <= sinceMs);
+  }
+
+  #lookView(look: ResourceLook<Lease>, durableMark: FencingToken | null): LockView {
+    const holders = look.holders;
+    const waiters = [...look.waiters()];
+    const told = holders.flatMap((lease) => (lease.told === null ? [] : [lease.told]));
+    let mark = durableMark;
+    for (const { token } of told) if (mark === null || token > mark) mark = token;
+    const ahead = waiters.length + (holders.length > 0 ? 1 : 0);
+    return {
+      resource: look.resource,
+      mode: told[0]?.mode ?? null,
+      highWaterMark: mark,
+      holders: holders.map((lease) => this.#party(lease)),
+      waiters: waiters.map((lease) => this.#party(lease)),
+      queueLength: waiters.length,
+      waitEstimateMs: this.#deps.holdTimes.estimateMs(ahead),
+      znodePath: znodePath(look.resource),
+    };
+  }
+
+  #party(lease: Lease): LockParty {
+    const restMs = lease.deadlineMs - this.#deps.clock.monotonicMs();
+    return {
+      leaseRef: lease.leaseRef,
+      clientId: lease.clientId,
+      since: lease.grantedAt ?? lease.terms.createdAt,
+      expiresInMs: Number.isFinite(restMs) ? Math.max(0, restMs) : 0,
+      priority: lease.priority,
+      znode: this.#deps.coordinator.nodePath(lease).split('/').at(-1) ?? null,
+    };
+  }
+}
+
+function cursorOf(cursor: string | null): number {
+  if (cursor === null) return 0;
+  if (!/^[0-9]{1,15}$/.test(cursor)) throw refuse('invalid_request', 'The cursor is not one of this list.', { field: 'cursor' });
+  return Number(cursor);
+}

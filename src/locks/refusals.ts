@@ -1,0 +1,47 @@
+import type { AuditAction } from '../domain/audit-record.ts';
+import { asGatewayError, type ErrorCode } from '../domain/errors.ts';
+import type { FencingToken } from '../domain/fencing-token.ts';
+import type { RefusalLog } from '../domain/journal.ts';
+import type { Caller } from '../domain/principal.ts';
+import type { Resource } from '../domain/resource.ts';
+import type { LockAudit } from './lock-audit.ts';
+
+/** Not decisions about a lock: the gateway could not decide, or the record of the end says it already. */
+const NOT_REFUSALS: ReadonlySet<ErrorCode> = new Set([
+  'internal', 'journal_unavailable', 'volume_unavailable', 'coordinator_suspended', 'coordinator_unavailable', 'overloaded', 'draining', 'deadlock', 'incomplete_body',
+]);
+
+export interface RefusalsDeps {
+  readonly log: RefusalLog;
+  readonly audit: LockAudit;
+  readonly markOf: (resourceKey: string) => FencingToken | null;
+}
+
+/** Makes the record of a refusal durable before its answer (I4). */
+export class Refusals {
+  readonly #deps: RefusalsDeps;
+
+  constructor(deps: RefusalsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Runs `work`; a refusal that it throws is recorded, then thrown on. `subject` is asked afterwards: the lease may be known by then. */
+  async recorded<T>(caller: Caller, signal: AbortSignal | null, subject: () => { readonly resource: Resource | null; readonly leaseRef: string | null }, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (thrown) {
+      const error = asGatewayError(thrown);
+      if (signal?.aborted !== true && !NOT_REFUSALS.has(error.code)) await this.#record(caller, error.code, subject());
+      throw error;
+    }
+  }
+
+  async #record(caller: Caller, code: ErrorCode, { resource, leaseRef }: { readonly resource: Resource | null; readonly leaseRef: string | null }): Promise<void> {
+    const action: AuditAction = 'lease_refuse';
+    const owner = leaseRef === null ? {} : { owner: { principal: caller.principal.name, clientId: caller.clientId, leaseRef } };
+    const mark = resource === null ? null : this.#deps.markOf(resource.key);
+    const record = this.#deps.audit.draft({ action, resource, outcome: 'rejected', code, caller, mark, ...owner });
+    if (resource === null) this.#deps.log.refusedEarly(record);
+    else await this.#deps.log.refused(record);
+  }
+}

@@ -1,0 +1,89 @@
+import { type Clock, rfc3339 } from '../domain/clock.ts';
+import type { Journal, JournalOp, JournalStart, StoredLease } from '../domain/journal.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Resource } from '../domain/resource.ts';
+import type { Coordinator } from './coordinator.ts';
+import { conflict } from './decision.ts';
+import type { LeaseDesk } from './lease-desk.ts';
+import type { LeaseLedger } from './lease-ledger.ts';
+import type { Lease } from './lease-record.ts';
+import { sessionRefOf } from './secret-id.ts';
+import type { Session } from './session.ts';
+import type { Sessions } from './sessions.ts';
+
+export interface RestoreDeps {
+  readonly clock: Clock;
+  readonly journal: Pick<Journal, 'commit'>;
+  readonly coordinator: Coordinator<Lease>;
+  readonly desk: LeaseDesk;
+  readonly ledger: LeaseLedger;
+  readonly sessions: Sessions;
+  readonly nextOrder: () => number;
+}
+
+/**
+ * Leases and sessions after a restart: back with a fresh time to live as grace, tokens unchanged (case R33). What cannot come back
+ * is ended as `lost`, durably. Nothing comes back when the journal is not the one that the volumes know (`comeBack` false).
+ */
+export async function restoreLocks(deps: RestoreDeps, start: JournalStart, comeBack: boolean): Promise<void> {
+  const lost: StoredLease[] = [];
+  if (comeBack) {
+    const sessions = restoreSessions(deps, start);
+    // The newest token first: should two claim one resource, the older of them is over.
+    const leases = [...start.leases()].sort((a, b) => (a.token < b.token ? 1 : -1));
+    for (const stored of leases) {
+      const session = sessions.get(stored.sessionId);
+      if (session === undefined || contested(deps.coordinator, stored)) lost.push(stored);
+      else restoreLease(deps, stored, session);
+    }
+    for (const { resourceKey, delayMs } of start.lockDelays()) {
+      deps.ledger.heldBack(resourceKey);
+      deps.coordinator.holdBack(resourceFromKey(resourceKey), delayMs);
+    }
+  } else {
+    lost.push(...start.leases());
+  }
+  await journalLost(deps, lost, comeBack ? [] : start.sessions().map(({ sessionRef }) => sessionRef));
+}
+
+function restoreSessions(deps: RestoreDeps, start: JournalStart): Map<string, Session> {
+  const sessions = new Map<string, Session>();
+  for (const stored of start.sessions()) {
+    const session = deps.sessions.add({ ...stored, sessionRef: sessionRefOf(stored.sessionId) });
+    session.stored = true;
+    session.returning = true;
+    sessions.set(stored.sessionId, session);
+    if (!stored.implied) deps.desk.watchSession(session);
+  }
+  return sessions;
+}
+
+function restoreLease(deps: RestoreDeps, stored: StoredLease, session: Session): void {
+  const { leaseId, leaseRef, resources, mode, principal, clientId, priority, ttlMs, maxHoldMs, lockDelayMs, metadata } = stored;
+  const createdMs = deps.clock.monotonicMs();
+  const createdOrder = deps.nextOrder();
+  const lease = deps.desk.make({
+    leaseId, leaseRef, resources, mode, principal, clientId, priority, createdOrder, createdMs, createdAt: stored.grantedAt, ttlMs, maxWaitMs: null, maxHoldMs, lockDelayMs, metadata, session, caller: null,
+  });
+  for (const hold of stored.holds) lease.holds.add(hold);
+  deps.desk.restore(lease, { mode, token: stored.token }, stored.grantedAt);
+}
+
+function contested(coordinator: Coordinator<Lease>, stored: StoredLease): boolean {
+  return stored.resources.some(({ key }) => coordinator.look(key)?.holders.some((other) => conflict(other.mode, stored.mode)) === true);
+}
+
+async function journalLost(deps: RestoreDeps, lost: readonly StoredLease[], sessionRefs: readonly string[]): Promise<void> {
+  const endedAt = rfc3339(deps.clock.wallMs());
+  const ops: JournalOp[] = [
+    ...lost.map(({ leaseRef }): JournalOp => ({ op: 'lease_end', leaseRef, reason: 'lost', endedAt })),
+    ...sessionRefs.map((sessionRef): JournalOp => ({ op: 'session_end', sessionRef })),
+  ];
+  for (let i = 0; i < ops.length; i += LIMITS.endsPerUnitMax) await deps.journal.commit(ops.slice(i, i + LIMITS.endsPerUnitMax));
+}
+
+/** A held-back resource as far as its key tells: enough to keep others out. */
+function resourceFromKey(key: string): Resource {
+  const slash = key.indexOf('/');
+  return { volume: key.slice(0, slash), path: key.slice(slash + 1), name: key, key };
+}

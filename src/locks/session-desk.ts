@@ -1,0 +1,104 @@
+import type { Clock } from '../domain/clock.ts';
+import { GatewayError, refuse } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { HeartbeatView, SessionView } from '../domain/lock-api.ts';
+import type { Caller } from '../domain/principal.ts';
+import { checkText, sessionTtl } from './acquire-terms.ts';
+import { endKinds } from './end-kinds.ts';
+import type { LeaseDesk } from './lease-desk.ts';
+import type { LeaseLedger } from './lease-ledger.ts';
+import type { End } from './lease-record.ts';
+import type { ReconnectGate } from './reconnect-gate.ts';
+import type { Session } from './session.ts';
+import { type Sessions, sessionView } from './sessions.ts';
+
+export interface SessionDeskDeps {
+  readonly clock: Clock;
+  readonly sessions: Sessions;
+  readonly desk: LeaseDesk;
+  readonly ledger: LeaseLedger;
+  readonly gate: ReconnectGate;
+}
+
+/** Sessions as clients use them: made, kept alive by one heartbeat for everything they hold, ended (R15). */
+export class SessionDesk {
+  readonly #deps: SessionDeskDeps;
+
+  constructor(deps: SessionDeskDeps) {
+    this.#deps = deps;
+    deps.desk.onSessionOver((session) => this.#over(session));
+  }
+
+  async create(caller: Caller, request: { readonly ttlMs: number | null; readonly clientId: string | null }): Promise<SessionView> {
+    this.#deps.desk.now();
+    checkText('client_id', request.clientId, LIMITS.clientIdBytesMax);
+    const session = this.#deps.sessions.make(caller, sessionTtl(request.ttlMs), request.clientId ?? caller.clientId, false);
+    try {
+      await this.#deps.ledger.sessionMade(session);
+    } catch (thrown) {
+      this.#deps.sessions.remove(session);
+      throw thrown;
+    }
+    session.renewedMs = this.#deps.clock.monotonicMs();
+    this.#deps.desk.watchSession(session);
+    return sessionView(session, session.renewedMs);
+  }
+
+  heartbeat(caller: Caller, sessionId: string): { readonly expiresInMs: number; readonly lost: readonly string[] } {
+    const nowMs = this.#deps.desk.now();
+    const session = this.#deps.sessions.own(caller, sessionId);
+    session.renewedMs = nowMs;
+    this.#deps.gate.pass(session);
+    return { expiresInMs: session.terms.ttlMs, lost: session.lostSince(nowMs) };
+  }
+
+  /** Throws `invalid_request` when there are too many. */
+  heartbeats(caller: Caller, sessionIds: readonly string[]): readonly HeartbeatView[] {
+    const max = LIMITS.heartbeatBatchMax;
+    if (sessionIds.length > max) throw refuse('invalid_request', `A batch has at most ${max} sessions.`, { field: 'session_ids', max });
+    return sessionIds.map((sessionId) => {
+      try {
+        return { sessionId, ...this.heartbeat(caller, sessionId), code: null, retryAfterMs: null };
+      } catch (thrown) {
+        if (!(thrown instanceof GatewayError)) throw thrown;
+        return { sessionId, expiresInMs: 0, lost: [], code: thrown.code, retryAfterMs: thrown.retryAfterMs ?? null };
+      }
+    });
+  }
+
+  end(caller: Caller, sessionId: string): Promise<void> {
+    this.#deps.desk.now();
+    return this.#end(this.#deps.sessions.own(caller, sessionId), endKinds.sessionEnded(caller));
+  }
+
+  /** For an administrator, who knows only the ref: whoever holds it is fenced first. */
+  endByRef(caller: Caller, sessionRef: string): Promise<void> {
+    this.#deps.desk.now();
+    return this.#end(this.#deps.sessions.byRef(sessionRef), endKinds.sessionForced(caller));
+  }
+
+  views(): readonly SessionView[] {
+    const nowMs = this.#deps.desk.now();
+    return [...this.#deps.sessions.all()].map((session) => sessionView(session, nowMs));
+  }
+
+  /** Answered when all of it is durable; a commit section may delay that. */
+  async #end(session: Session, end: End): Promise<void> {
+    const leases = [...session.leases];
+    this.#deps.desk.decide(leases.map((lease) => ({ lease, end: lease.phase === 'held' || end.state === 'broken' ? end : endKinds.cancelled(end.caller) })));
+    const ended = this.#over(session);
+    await Promise.all([ended, ...leases.map((lease) => this.#deps.desk.endTold(lease))]);
+  }
+
+  #over(session: Session): Promise<void> {
+    if (session.ended) return Promise.resolve();
+    this.#deps.sessions.remove(session);
+    this.#deps.desk.unwatchSession(session);
+    // The session that was made for one lease ends in the same unit as that lease.
+    if (session.terms.implied) return Promise.resolve();
+    const ended = this.#deps.ledger.sessionEnded(session);
+    // Should the journal refuse, the session comes back at a restart, holding nothing, and ends by itself.
+    ended.catch(() => undefined);
+    return ended;
+  }
+}

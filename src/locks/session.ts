@@ -1,0 +1,52 @@
+import { LIMITS } from '../domain/limits.ts';
+import type { Timed } from './deadlines.ts';
+import type { Lease } from './lease-record.ts';
+
+export interface SessionTerms {
+  readonly sessionId: string;
+  readonly sessionRef: string;
+  readonly principal: string;
+  readonly clientId: string | null;
+  readonly ttlMs: number;
+  readonly createdAt: string;
+  readonly implied: boolean;
+}
+
+/** One client's liveness. One heartbeat renews all its leases, because they count from whichever renewal came last. */
+export class Session implements Timed {
+  readonly kind = 'session';
+  readonly terms: SessionTerms;
+  renewedMs: number;
+  heapIndex = -1;
+  dueMs = 0;
+  ended = false;
+  /** In the journal, or on its way there. */
+  stored = false;
+  /** Came back from the journal and has not been heard of since the restart. */
+  returning = false;
+  readonly leases = new Set<Lease>();
+  /** The live lease over each resource: what makes acquiring again re-entrant. */
+  readonly byKey = new Map<string, Lease>();
+  /** Leases that ended without the client's doing, for the next heartbeats. */
+  #lost: { readonly leaseId: string; readonly atMs: number }[] = [];
+
+  constructor(terms: SessionTerms, nowMs: number) {
+    this.terms = terms;
+    this.renewedMs = nowMs;
+  }
+
+  get deadlineMs(): number {
+    return this.renewedMs + this.terms.ttlMs;
+  }
+
+  noteLost(leaseId: string, nowMs: number): void {
+    this.#lost.push({ leaseId, atMs: nowMs });
+    if (this.#lost.length > LIMITS.lostPerSessionMax) this.#lost.shift();
+  }
+
+  /** Told again by every heartbeat for as long as an ended lease is known: an answer may not have arrived. */
+  lostSince(nowMs: number): string[] {
+    this.#lost = this.#lost.filter(({ atMs }) => nowMs - atMs <= LIMITS.leaseEndedKeptMs);
+    return this.#lost.map(({ leaseId }) => leaseId);
+  }
+}

@@ -1,0 +1,94 @@
+import { type Clock, type Random, rfc3339 } from '../domain/clock.ts';
+import { refuse } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { SessionView } from '../domain/lock-api.ts';
+import type { Caller, Principal } from '../domain/principal.ts';
+import { newSessionId, sessionRefOf } from './secret-id.ts';
+import { Session, type SessionTerms } from './session.ts';
+
+export interface SessionsDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** All live sessions by their refs, how many each principal has, and for an hour those that ended. */
+export class Sessions {
+  readonly #deps: SessionsDeps;
+  readonly #byRef = new Map<string, Session>();
+  readonly #perPrincipal = new Map<string, number>();
+  readonly #ended = new Map<string, number>();
+
+  constructor(deps: SessionsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Throws `too_many_sessions`. */
+  make(caller: Caller, ttlMs: number, clientId: string | null, implied: boolean): Session {
+    const principal = caller.principal.name;
+    if ((this.#perPrincipal.get(principal) ?? 0) >= LIMITS.sessionsPerPrincipalMax) {
+      throw refuse('too_many_sessions', `A principal has at most ${LIMITS.sessionsPerPrincipalMax} sessions.`, { sessions_max: LIMITS.sessionsPerPrincipalMax });
+    }
+    const sessionId = newSessionId(this.#deps.random);
+    const createdAt = rfc3339(this.#deps.clock.wallMs());
+    return this.add({ sessionId, sessionRef: sessionRefOf(sessionId), principal, clientId, ttlMs, createdAt, implied });
+  }
+
+  add(terms: SessionTerms): Session {
+    const session = new Session(terms, this.#deps.clock.monotonicMs());
+    this.#byRef.set(terms.sessionRef, session);
+    this.#perPrincipal.set(terms.principal, (this.#perPrincipal.get(terms.principal) ?? 0) + 1);
+    return session;
+  }
+
+  /** Throws `session_not_found`, `session_ended`, or `forbidden` when it is somebody else's. */
+  own(caller: Caller, sessionId: string): Session {
+    const session = this.byRef(sessionRefOf(sessionId));
+    if (!owns(caller.principal, session.terms.principal)) throw refuse('forbidden', 'The session belongs to somebody else.');
+    return session;
+  }
+
+  /** Throws `session_not_found`, `session_ended`. */
+  byRef(sessionRef: string): Session {
+    const session = this.#byRef.get(sessionRef);
+    if (session !== undefined) return session;
+    const endedMs = this.#ended.get(sessionRef);
+    if (endedMs !== undefined && this.#deps.clock.monotonicMs() - endedMs <= LIMITS.leaseEndedKeptMs) throw refuse('session_ended', 'The session has ended, and all its leases with it.');
+    throw refuse('session_not_found', 'There is no such session.');
+  }
+
+  find(sessionRef: string): Session | null {
+    return this.#byRef.get(sessionRef) ?? null;
+  }
+
+  /** Idempotent. */
+  remove(session: Session): void {
+    const { sessionRef, principal, implied } = session.terms;
+    if (session.ended) return;
+    session.ended = true;
+    this.#byRef.delete(sessionRef);
+    const rest = (this.#perPrincipal.get(principal) ?? 1) - 1;
+    if (rest > 0) this.#perPrincipal.set(principal, rest);
+    else this.#perPrincipal.delete(principal);
+    if (implied) return;
+    const nowMs = this.#deps.clock.monotonicMs();
+    this.#ended.set(sessionRef, nowMs);
+    for (const [ref, atMs] of this.#ended) {
+      if (this.#ended.size <= LIMITS.endedSessionsMax && nowMs - atMs <= LIMITS.leaseEndedKeptMs) return;
+      this.#ended.delete(ref);
+    }
+  }
+
+  all(): Iterable<Session> {
+    return this.#byRef.values();
+  }
+}
+
+/** Without authentication everybody who has the id; with it, the principal who made it. */
+export function owns(principal: Principal, owner: string): boolean {
+  return !principal.authenticated || principal.name === owner;
+}
+
+export function sessionView(session: Session, nowMs: number): SessionView {
+  const { sessionId, sessionRef, principal, clientId, ttlMs } = session.terms;
+  return { sessionId, sessionRef, principal, clientId, ttlMs, expiresInMs: Math.max(0, session.deadlineMs - nowMs), leaseCount: session.leases.size };
+}

@@ -1,0 +1,187 @@
+import { type Clock, type Random, rfc3339 } from '../domain/clock.ts';
+import { GatewayError } from '../domain/errors.ts';
+import type { FencingToken } from '../domain/fencing-token.ts';
+import type { Journal, Mark } from '../domain/journal.ts';
+import type { HeldLease, ImplicitLease, ImplicitLeaseRequest, Pin, TokenFacts, WriteLeases } from '../domain/lease.ts';
+import { inCanonicalOrder, type Resource } from '../domain/resource.ts';
+import type { Coordinator } from './coordinator.ts';
+import { endKinds } from './end-kinds.ts';
+import type { LeaseDesk } from './lease-desk.ts';
+import type { LeaseLedger } from './lease-ledger.ts';
+import type { Lease } from './lease-record.ts';
+import { PRIORITY_DEFAULT } from './order-key.ts';
+import { leaseRefOf, newLeaseId } from './secret-id.ts';
+import type { SignedTokens } from './signed-token.ts';
+import { waitForChange } from './wait-for-change.ts';
+
+export interface WriteLeasesDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly epoch: string;
+  readonly journal: Pick<Journal, 'mark' | 'endedLease'>;
+  readonly coordinator: Coordinator<Lease>;
+  readonly desk: LeaseDesk;
+  readonly ledger: LeaseLedger;
+  readonly signedTokens: SignedTokens;
+  readonly nextOrder: () => number;
+}
+
+/** What the write protocol asks of the locks: facts at admission, pins in the commit section (I1), leases for token-less writes. */
+export class LocksForWrites implements WriteLeases {
+  readonly #deps: WriteLeasesDeps;
+
+  constructor(deps: WriteLeasesDeps) {
+    this.#deps = deps;
+  }
+
+  async facts(resource: Resource, presented: FencingToken | null): Promise<TokenFacts> {
+    this.#deps.desk.now();
+    return this.#factsInMemory(resource) ?? this.#factsFrom(resource, presented, await this.#deps.journal.mark(resource.key));
+  }
+
+  pin(resource: Resource, token: FencingToken): Pin {
+    return this.#deps.desk.pin(resource, token);
+  }
+
+  async acquireImplicit(request: ImplicitLeaseRequest): Promise<ImplicitLease> {
+    const { clock, desk, ledger } = this.#deps;
+    const { signal } = request;
+    if (signal.aborted) throw signal.reason;
+    desk.now();
+    const lease = this.#implicit(request);
+    desk.enter(lease);
+    const untilMs = clock.monotonicMs() + request.waitMs;
+    while (lease.phase === 'waiting' || lease.phase === 'granting') {
+      const restMs = lease.phase === 'granting' ? Number.POSITIVE_INFINITY : untilMs - clock.monotonicMs();
+      const outcome = restMs <= 0 ? 'time' : await waitForChange(lease, clock, restMs, signal);
+      desk.now();
+      if (outcome === 'aborted') break;
+      if (outcome === 'time' && lease.phase === 'waiting') desk.withdraw(lease, this.#locked(lease));
+    }
+    if (signal.aborted) {
+      desk.end(lease, endKinds.cancelled(request.caller));
+      throw signal.reason;
+    }
+    if (lease.phase !== 'held' || lease.told === null) throw this.#whyNot(lease);
+    return {
+      lease: heldLease(lease, lease.told),
+      grantOps: ledger.implicitOps(lease, lease.told.token),
+      release: () => desk.end(lease, endKinds.released(null)),
+    };
+  }
+
+  holder(resource: Resource): { readonly clientId: string | null; readonly queueLength: number } | null {
+    const nowMs = this.#deps.desk.now();
+    const look = this.#deps.coordinator.look(resource.key);
+    if (look === null) return null;
+    const first = look.holders[0];
+    if (first === undefined && look.heldBackUntilMs <= nowMs && look.queueLength === 0) return null;
+    return { clientId: first?.clientId ?? null, queueLength: look.queueLength };
+  }
+
+  keepAlive(resource: Resource, token: FencingToken): boolean {
+    const nowMs = this.#deps.desk.now();
+    const lease = this.#deps.desk.liveByToken(token);
+    if (lease === null || !lease.open || !lease.covers(resource.key)) return false;
+    lease.renew(nowMs);
+    return true;
+  }
+
+  isLeaseId(leaseId: string, leaseRef: string): boolean {
+    return leaseRefOf(leaseId) === leaseRef;
+  }
+
+  readSigned(text: string, resource: Resource, principal: string): { readonly token: FencingToken } | 'invalid' | 'forged' {
+    const { signedTokens, desk } = this.#deps;
+    const parsed = signedTokens.parse(text);
+    if (parsed === null) return 'invalid';
+    const { token, leaseRef, mode } = parsed;
+    // The text does not say which other resources a lease has; whoever forges one cannot choose them either.
+    const resources = desk.byRef(leaseRef)?.resources ?? [resource];
+    if (!resources.some(({ key }) => key === resource.key)) return 'forged';
+    return signedTokens.verifies(parsed.keyId, parsed.mac, { token, leaseRef, mode, resources, principal }) ? { token } : 'forged';
+  }
+
+  /** The common case needs no journal: a live exclusive lease of a client, whose token is the mark. */
+  #factsInMemory(resource: Resource): TokenFacts | null {
+    const look = this.#deps.coordinator.look(resource.key);
+    const lease = look?.exclusiveHolder ?? null;
+    if (look === null || lease === null || !lease.open || lease.terms.session === null || lease.told?.mode !== 'exclusive') return null;
+    const { told, leaseRef, terms } = lease;
+    if (look.mark !== told.token) return null;
+    return { mark: told.token, live: heldLease(lease, told), atMark: { leaseRef, principal: terms.principal, ended: null }, everNamed: true };
+  }
+
+  /** Looks at memory again: things may have moved while the journal was read. */
+  async #factsFrom(resource: Resource, presented: FencingToken | null, stored: Mark | null): Promise<TokenFacts> {
+    const lease = presented === null ? null : this.#deps.desk.liveByToken(presented);
+    const told = lease !== null && lease.open && lease.covers(resource.key) ? lease.told : null;
+    const live = lease !== null && told !== null ? heldLease(lease, told) : null;
+    const fresher = live !== null && (stored === null || live.token > stored.token);
+    const mark = fresher ? live.token : (stored?.token ?? null);
+    const holder = this.#deps.coordinator.look(resource.key)?.holders.some(({ terms, told: granted }) => terms.session !== null && granted !== null) === true;
+    const everNamed = holder || stored?.everNamed === true;
+    if (fresher) return { mark, live, atMark: { leaseRef: live.leaseRef, principal: live.principal, ended: null }, everNamed };
+    return { mark, live, atMark: await this.#atMark(stored), everNamed };
+  }
+
+  async #atMark(stored: Mark | null): Promise<TokenFacts['atMark']> {
+    if (stored === null || stored.leaseRef === null) return null;
+    const { leaseRef, principal } = stored;
+    const lease = this.#deps.desk.byRef(leaseRef);
+    if (lease !== null) {
+      const decided = lease.decided;
+      return { leaseRef, principal, ended: decided === null ? null : { reason: decided.end.reason, endedAt: decided.endedAt } };
+    }
+    const ended = await this.#deps.journal.endedLease(leaseRef);
+    // The lease of a token-less write is stored nowhere: it ended with its write.
+    return { leaseRef, principal, ended: { reason: ended?.reason ?? 'released', endedAt: ended?.endedAt ?? null } };
+  }
+
+  #implicit({ resources, caller }: ImplicitLeaseRequest): Lease {
+    const { clock, random, epoch, desk, nextOrder } = this.#deps;
+    const leaseId = newLeaseId(random, epoch);
+    return desk.make({
+      leaseId,
+      leaseRef: leaseRefOf(leaseId),
+      resources: inCanonicalOrder(resources),
+      mode: 'exclusive',
+      principal: caller.principal.name,
+      clientId: caller.clientId,
+      priority: PRIORITY_DEFAULT,
+      createdOrder: nextOrder(),
+      createdMs: clock.monotonicMs(),
+      createdAt: rfc3339(clock.wallMs()),
+      ttlMs: 0,
+      maxWaitMs: null,
+      maxHoldMs: null,
+      lockDelayMs: 0,
+      metadata: null,
+      session: null,
+      caller,
+    });
+  }
+
+  #whyNot(lease: Lease): GatewayError {
+    const cycle = lease.decided?.end.cycle;
+    if (cycle !== undefined) return new GatewayError('deadlock', { detail: 'These waits go round in a circle; this one gives way.', members: { cycle } });
+    return lease.failure ?? this.#locked(lease);
+  }
+
+  #locked(lease: Lease): GatewayError {
+    const looks = lease.resources.map(({ key }) => this.#deps.coordinator.look(key));
+    const busy = looks.find((look) => look !== null && !look.holders.includes(lease)) ?? null;
+    const holder = busy?.holders[0] ?? null;
+    const restMs = holder === null ? 1_000 : holder.deadlineMs - this.#deps.clock.monotonicMs();
+    return new GatewayError('resource_locked', {
+      detail: 'Somebody else holds this resource.',
+      members: { holder_client_id: holder?.clientId ?? null, queue_length: Math.max(0, (busy?.queueLength ?? 1) - 1) },
+      retryAfterMs: Number.isFinite(restMs) ? Math.max(1_000, Math.min(restMs, 60_000)) : 1_000,
+    });
+  }
+}
+
+function heldLease(lease: Lease, told: NonNullable<Lease['told']>): HeldLease {
+  const { leaseRef, resources, principal, clientId } = lease.terms;
+  return { leaseRef, resources, mode: told.mode, token: told.token, principal, clientId };
+}

@@ -1,0 +1,13 @@
+import { createHash } from 'node:crypto';
+import type { Resource } from '../domain/resource.ts';
+
+const NODE_NAME_BYTES_MAX = 1_000;
+/** `/` parts names, `%` is the escape, the rest is what ZooKeeper refuses in a path. */
+const UNSAFE = /[/%\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/gu;
+
+/** The node of a resource under the lock root: one name, never a tree (nobody lists all of a volume). Pure. */
+export function znodePath(resource: Resource, root = '/locks'): string {
+  const encoded = resource.path.replace(UNSAFE, (character) => encodeURIComponent(character));
+  const name = Buffer.byteLength(encoded) > NODE_NAME_BYTES_MAX ? createHash('sha256').update(resource.path).digest('hex') : encoded;
+  return `${root}/${resource.volume}/${name}`;
+}

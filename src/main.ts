@@ -1,0 +1,23 @@
+import { type EndableProcess, endProcess, endProcessNow } from './cli/ending.ts';
+import { runProgram } from './cli/program.ts';
+import type { Host } from './cli/serve.ts';
+import { compose } from './compose.ts';
+import { scrub } from './observability/redaction.ts';
+
+const endable: EndableProcess = {
+  exit: (code) => process.exit(code),
+  kill: () => process.kill(process.pid, 'SIGKILL'),
+  busyWith: () => process.getActiveResourcesInfo(),
+};
+
+const host: Host = {
+  complain: (line) => process.stderr.write(`fencegate: ${scrub(line)}\n`),
+  onSignal: (signal, listener) => process.on(signal, listener),
+  onCrash: (listener) => {
+    process.on('uncaughtException', listener);
+    process.on('unhandledRejection', listener);
+  },
+  endNow: (code) => endProcessNow(endable, code),
+};
+
+await endProcess(endable, await runProgram(process.argv.slice(2), compose, host));

@@ -1,0 +1,118 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+/** What a gauge shows is asked for when somebody scrapes: one value, or one per label set. */
+export interface Reading {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+const SECONDS_SHORT = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const SECONDS_LONG = [0.01, 0.1, 0.5, 1, 5, 15, 30, 60, 120, 300, 600, 1_800, 3_600];
+
+/**
+ * The metrics of one gateway, in a registry of their own (several gateways may live in one test process). No label ever holds a
+ * path, a client id or a lease: their number has no bound.
+ */
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #requests: Histogram<'method' | 'route' | 'status'>;
+  readonly #refusals: Counter<'code'>;
+  readonly #acquisition: Histogram<'mode' | 'result'>;
+  readonly #hold: Histogram<'mode' | 'reason'>;
+  readonly #commit: Histogram;
+  readonly #commitRows: Histogram;
+
+  constructor() {
+    const registers = [this.#registry];
+    collectDefaultMetrics({ register: this.#registry, prefix: 'fencegate_' });
+    this.#requests = new Histogram({
+      name: 'fencegate_request_seconds',
+      help: 'Time from the first byte of a request to the last of its answer, by route pattern',
+      labelNames: ['method', 'route', 'status'],
+      buckets: SECONDS_SHORT,
+      registers,
+    });
+    this.#refusals = new Counter({
+      name: 'fencegate_refusals_total',
+      help: 'Requests and waits that were refused, by code',
+      labelNames: ['code'],
+      registers,
+    });
+    this.#acquisition = new Histogram({
+      name: 'fencegate_lock_acquisition_seconds',
+      help: 'Time from asking for a lease to its grant or refusal',
+      labelNames: ['mode', 'result'],
+      buckets: SECONDS_SHORT,
+      registers,
+    });
+    this.#hold = new Histogram({
+      name: 'fencegate_lock_hold_seconds',
+      help: 'Time from the grant of a lease to its end',
+      labelNames: ['mode', 'reason'],
+      buckets: SECONDS_LONG,
+      registers,
+    });
+    this.#commit = new Histogram({
+      name: 'fencegate_journal_commit_seconds',
+      help: 'Time of one disk commit of the journal',
+      buckets: SECONDS_SHORT,
+      registers,
+    });
+    this.#commitRows = new Histogram({
+      name: 'fencegate_journal_commit_units',
+      help: 'Units that shared one disk commit',
+      buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024],
+      registers,
+    });
+  }
+
+  /** @param route the pattern, never the URL. */
+  request(method: string, route: string, status: number, seconds: number): void {
+    this.#requests.observe({ method, route, status: String(status) }, seconds);
+  }
+
+  refused(code: string): void {
+    this.#refusals.inc({ code });
+  }
+
+  /** @param result `granted` or the error code. */
+  acquired(mode: string, result: string, seconds: number): void {
+    this.#acquisition.observe({ mode, result }, seconds);
+  }
+
+  /** @param reason the state in which the lease ended. */
+  held(mode: string, reason: string, seconds: number): void {
+    this.#hold.observe({ mode, reason }, seconds);
+  }
+
+  journalCommit(seconds: number, units: number): void {
+    this.#commit.observe(seconds);
+    this.#commitRows.observe(units);
+  }
+
+  /**
+   * Adds a gauge that is read at each scrape, e.g. `fencegate_lock_queue_length`, `fencegate_volume_in_flight`,
+   * `fencegate_journal_wal_bytes`. `read` answers at once, from memory, and does not throw: a scrape must never wait for a volume.
+   */
+  gauge(name: `fencegate_${string}`, help: string, labelNames: readonly string[], read: () => readonly Reading[]): void {
+    new Gauge({
+      name,
+      help,
+      labelNames: [...labelNames],
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        for (const { labels, value } of read()) this.set({ ...labels }, value);
+      },
+    });
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  /** The text that Prometheus scrapes. */
+  text(): Promise<string> {
+    return this.#registry.metrics();
+  }
+}

@@ -1,0 +1,271 @@
+import type { Clock } from '../domain/clock.ts';
+import { GatewayError, refuse } from '../domain/errors.ts';
+import type { FenceLevel } from '../domain/fence-level.ts';
+import type { FileFacts, TargetFacts } from '../domain/file-facts.ts';
+import type { Intent, Settlement } from '../domain/intent.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Resource } from '../domain/resource.ts';
+import type { OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../domain/volume.ts';
+import { type ApplyRoom, applyIntent, outcomeUnknown } from './apply.ts';
+import { errnoOf, LaneError, mapped } from './errno.ts';
+import { Fence } from './fence.ts';
+import { stagedName } from './incarnation-names.ts';
+import { InPlaceWrites } from './in-place-writes.ts';
+import type { Lane } from './lane.ts';
+import type { VolumeLife } from './life/volume-life.ts';
+import { listDirectory, type ListingPage } from './listing.ts';
+import { makeParents } from './make-parents.ts';
+import { OwnVersions } from './own-versions.ts';
+import { HeldPlace, walkTo } from './path-walk.ts';
+import type { ProbeReport } from './probe.ts';
+import { openFile, type ReadingRoom } from './reading.ts';
+import type { VolumeRoom } from './room.ts';
+import { type CopyOptions, stageCopy } from './stage-copy.ts';
+import { stageEmpty, type StagingRoom } from './staging.ts';
+import { lookAt } from './target.ts';
+import { VersionClock } from './version-clock.ts';
+
+/** An open volume's facts, established at start: it is fenced, owned, probed, recovered. */
+export interface FileVolumeOptions {
+  readonly policy: VolumePolicy;
+  readonly room: VolumeRoom;
+  readonly lane: Lane;
+  readonly fenceLevel: FenceLevel;
+  readonly probe: Pick<ProbeReport, 'mtimeGranularityNs' | 'reflink'>;
+  readonly life: VolumeLife;
+  readonly clock: Clock;
+  /** The highest mtime that a commit on this volume ever had. */
+  readonly lastMtimeNs: bigint;
+  /** Called once, when this process finds out that it was superseded: serve the volume no more. */
+  readonly onFenced: () => void;
+}
+
+/** A volume over a real directory. It wires the parts of this room together; each rule lives in its own file. */
+export class FileVolume implements Volume {
+  readonly policy: VolumePolicy;
+  readonly fenceLevel: FenceLevel;
+  readonly #room: VolumeRoom;
+  readonly #lane: Lane;
+  readonly #life: VolumeLife;
+  readonly #fence: Fence;
+  readonly #versions: VersionClock;
+  readonly #staging: StagingRoom;
+  readonly #reading: ReadingRoom;
+  readonly #applying: ApplyRoom;
+  readonly #inPlace = new InPlaceWrites();
+  readonly #ownVersions = new OwnVersions();
+  readonly #visible = new Map<string, number>();
+  /** Operations with a call that is still in the kernel. */
+  readonly #hung = new Map<string, number>();
+  #stagedCount = 0;
+  /** A file's data was lost by a failed sync; the write was refused, the volume goes on. */
+  #degraded: string | null = null;
+  /** A directory's sync failed: what is durable is not known until a restart looks (trap F3). */
+  #namesUncertain: string | null = null;
+
+  constructor(options: FileVolumeOptions) {
+    const { room, clock } = options;
+    this.policy = options.policy;
+    this.fenceLevel = options.fenceLevel;
+    this.#room = room;
+    this.#lane = options.lane;
+    this.#life = options.life;
+    this.#fence = new Fence(room, options.onFenced);
+    this.#versions = new VersionClock(room.calls, { lastMtimeNs: options.lastMtimeNs, granularityNs: options.probe.mtimeGranularityNs });
+    this.#staging = {
+      room,
+      versions: this.#versions,
+      fence: this.#fence,
+      reflink: options.probe.reflink,
+      nextName: () => stagedName(room.incarnation, ++this.#stagedCount),
+      onSyncFailed: (thrown) => this.#noteSyncFailure(thrown),
+    };
+    this.#reading = { room, clock, inPlace: this.#inPlace, ownVersions: this.#ownVersions, visibleBytes: (resource) => this.#visible.get(resource.key) ?? null };
+    this.#applying = { room, fence: this.#fence, inPlace: this.#inPlace, settle: (intent) => this.settle(intent), onHung: (operationId, ended) => this.#noteHung(operationId, ended) };
+  }
+
+  get name(): string {
+    return this.policy.name;
+  }
+
+  get folds(): boolean {
+    return this.#room.folds;
+  }
+
+  get incarnation(): string {
+    return this.#room.incarnation;
+  }
+
+  /** The highest mtime given out so far; kept in the journal for the next start. */
+  get lastMtimeNs(): bigint {
+    return this.#versions.lastMtimeNs;
+  }
+
+  state(): { readonly state: VolumeState; readonly reason: string | null } {
+    if (this.#fence.fenced) return { state: 'closed', reason: 'another process of the gateway has taken the volume over' };
+    if (this.#lane.breaker !== 'closed') return { state: 'unavailable', reason: 'the volume does not answer' };
+    if (this.#namesUncertain !== null) return { state: 'unavailable', reason: this.#namesUncertain };
+    return { state: this.policy.readOnly ? 'read_only' : 'open', reason: this.#degraded };
+  }
+
+  assertWritable(): void {
+    if (this.policy.readOnly) throw refuse('volume_read_only', 'The volume is read-only by its configuration.');
+    if (this.#fence.fenced) throw this.#fence.refusal();
+    // Half open counts as writable: the next call is the one that finds out.
+    const { state, reason } = this.state();
+    if (state === 'unavailable' && this.#lane.breaker !== 'half_open') {
+      throw new GatewayError('volume_unavailable', { detail: `The volume ${this.name} cannot be written: ${reason ?? 'it is closed'}.`, retryAfterMs: LIMITS.volumeCanaryMs });
+    }
+  }
+
+  locate(resource: Resource): Promise<HeldPlace> {
+    return mapped(() => walkTo(this.#room, resource));
+  }
+
+  look(place: Place): Promise<TargetFacts | null> {
+    return mapped(() => lookAt(this.#room, held(place)));
+  }
+
+  makeParents(place: Place): Promise<HeldPlace> {
+    this.assertWritable();
+    return mapped(() => makeParents(this.#room, held(place)));
+  }
+
+  async stage(options: { readonly sha512: boolean }): Promise<Staging> {
+    this.assertWritable();
+    return stageEmpty(this.#staging, { hash: true, sha512: options.sha512 });
+  }
+
+  async stageCopy(place: Place, facts: TargetFacts, options: CopyOptions, signal: AbortSignal): Promise<Staging> {
+    this.assertWritable();
+    const reader = this.#inPlace.enter(facts.ino);
+    try {
+      const copy = await stageCopy(this.#staging, held(place).at, facts, options, signal);
+      if (!reader.cut) return copy;
+      await copy.discard();
+      throw new GatewayError('volume_unavailable', { detail: 'The file was changed in place while it was copied.', retryAfterMs: 1_000 });
+    } finally {
+      reader.leave();
+    }
+  }
+
+  async apply(intent: Intent, place: Place, from: Place | null): Promise<void> {
+    // A successor has the intent too and may have finished it.
+    if (this.#fence.fenced) throw outcomeUnknown(intent, this.#fence.refusal());
+    this.assertWritable();
+    await applyIntent(this.#applying, intent, held(place), from === null ? null : held(from));
+    this.#finished(intent);
+  }
+
+  /**
+   * Rejects with `outcome_unknown` when it fails: the name is changed, and whether that is durable is not known. The caller adds
+   * its operation.
+   */
+  async syncParent(place: Place): Promise<void> {
+    const { dir, parent } = held(place);
+    if (dir === null || parent === null) throw refuse('not_found', 'The parent directory does not exist.');
+    try {
+      await this.#room.sync.syncAs(`${parent.dev}:${parent.ino}`, dir);
+    } catch (thrown) {
+      if (!(thrown instanceof LaneError)) this.#namesUncertain = `the sync of a directory failed (${errnoOf(thrown) ?? 'unknown'}); it opens again after a restart`;
+      throw new GatewayError('outcome_unknown', { detail: 'The volume did not say whether the change of a name is durable.', retryAfterMs: LIMITS.settleRetryMs, cause: thrown });
+    }
+  }
+
+  async restore(intents: readonly Intent[]): Promise<boolean> {
+    if (intents.some(({ operationId }) => this.#hung.has(operationId)) || this.#fence.fenced) return false;
+    const restored = await mapped(() => this.#life.restore(intents));
+    if (restored) for (const { resource } of intents) this.#ownVersions.forget(resource.key);
+    return restored;
+  }
+
+  writeRedo(intent: Intent): Promise<void> {
+    this.assertWritable();
+    return mapped(() => this.#life.writeRedo(intent).catch((thrown: unknown) => this.#fence.judge(thrown)));
+  }
+
+  writeManifest(operationId: string, intents: readonly Intent[], places: readonly Place[]): Promise<void> {
+    this.assertWritable();
+    return mapped(() => this.#life.writeManifest(operationId, intents, places.map(held)).catch((thrown: unknown) => this.#fence.judge(thrown)));
+  }
+
+  tidy(intent: Intent): void {
+    if (this.#fence.fenced) return;
+    // What could not be removed has no meaning any more and goes at the next start.
+    this.#life.tidy(intent).catch(() => undefined);
+  }
+
+  /** While a call of the operation is still in the kernel it may land after we looked, so nothing that is seen is final. */
+  async settle(intent: Intent): Promise<Settlement> {
+    if (this.#hung.has(intent.operationId) || this.#namesUncertain !== null || this.#fence.fenced) return 'unknown';
+    try {
+      const settlement = await mapped(() => this.#life.settle(intent));
+      if (settlement === 'committed' || settlement === 'finished') this.#finished(intent);
+      else if (settlement === 'aborted') this.#dropped(intent);
+      return settlement;
+    } catch (thrown) {
+      // Finishing it hung in its turn.
+      if (thrown instanceof LaneError && thrown.started) this.#noteHung(intent.operationId, thrown.ended);
+      throw thrown;
+    }
+  }
+
+  limitVisible(resource: Resource, visibleBytes: number | null): void {
+    if (visibleBytes === null) this.#visible.delete(resource.key);
+    else this.#visible.set(resource.key, visibleBytes);
+  }
+
+  open(resource: Resource): Promise<OpenedFile> {
+    return openFile(this.#reading, resource);
+  }
+
+  list(directory: Resource | null, page: { readonly limit: number; readonly cursor: string | null }): Promise<ListingPage> {
+    return listDirectory(this.#room, directory, page);
+  }
+
+  changedBehindOurBack(resource: Resource, facts: FileFacts): boolean {
+    return this.#ownVersions.isForeign(resource.key, facts);
+  }
+
+  /** Gives the two held directories back. After this no call may be made; a call that still hangs keeps its descriptor. */
+  async close(): Promise<void> {
+    const { calls, root, inc } = this.#room;
+    for (const directory of new Set([root, inc])) await calls.close(directory).catch(() => undefined);
+  }
+
+  #finished(intent: Intent): void {
+    this.#inPlace.end(intent.operationId);
+    this.#ownVersions.committed(intent);
+  }
+
+  #dropped(intent: Intent): void {
+    this.#inPlace.end(intent.operationId);
+    this.#ownVersions.forget(intent.resource.key);
+  }
+
+  #noteHung(operationId: string, ended: Promise<void>): void {
+    this.#hung.set(operationId, (this.#hung.get(operationId) ?? 0) + 1);
+    void ended.then(() => {
+      const left = (this.#hung.get(operationId) ?? 1) - 1;
+      if (left === 0) this.#hung.delete(operationId);
+      else this.#hung.set(operationId, left);
+    });
+  }
+
+  #noteSyncFailure(thrown: unknown): void {
+    const errno = errnoOf(thrown);
+    // A full disk is the caller's news, not a sick volume's.
+    if (errno === null || errno === 'ENOSPC' || errno === 'EDQUOT') return;
+    this.#degraded = `a sync of staged data failed (${errno})`;
+  }
+}
+
+function held(place: Place): HeldPlace {
+  if (!(place instanceof HeldPlace)) throw new Error('a place of another volume was passed in');
+  return place;
+}
+
+/** Builds an open volume from facts that were established at start. */
+export function openFileVolume(options: FileVolumeOptions): FileVolume {
+  return new FileVolume(options);
+}

@@ -1,0 +1,55 @@
+import { LIMITS } from '../../domain/limits.ts';
+import type { VolumeFinding } from '../../domain/recovery.ts';
+import { at, type Descriptor } from '../descriptor.ts';
+import { clearIncarnation } from './clear-incarnation.ts';
+import type { IncarnationDirectory } from './incarnation-directory.ts';
+import type { StartContext } from './start-deps.ts';
+import { CONTROL_DIRECTORY, isIncarnationName, isOwnerDraft, isProbeName, OWNER_FILE, STAMP_FILE } from './volume-names.ts';
+import { orAbsent } from './whole-file.ts';
+
+/**
+ * Empties every old directory of ours into the own one and removes it; `all`: every incarnation directory there is (rebase,
+ * adoption). A directory that nobody published is reported and left: it may be somebody else's.
+ */
+export async function clearOldDirectories(deps: StartContext, { control, own, all }: { control: Descriptor; own: IncarnationDirectory; all: boolean }): Promise<VolumeFinding[]> {
+  const { calls, record, endOldProcess, clock } = deps;
+  const present = (await calls.names(control, LIMITS.controlEntriesMax)).map((name) => name.toString('utf8')).filter((name) => name !== own.name);
+  const published = record.incarnations().filter((name) => name !== own.name);
+  const unpublished = present.filter((name) => isIncarnationName(name) && !published.includes(name));
+  const created = createOnlyNames(deps);
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve));
+  for (const old of all ? [...published, ...unpublished] : published) {
+    // Of a stranger's files nobody knows which one was about to be linked.
+    const copies = all ? (name: string) => created.has(name) || isStrangersStaged(name) : (name: string) => created.has(name);
+    await clearIncarnation({ calls, control, own, copies, endOldProcess, pause }, old);
+    if (published.includes(old)) await record.gone(old);
+  }
+  for (const draft of present.filter(isOwnerDraft)) await orAbsent(calls.unlink(at(control, draft)));
+  return findingsOf(deps.policy.name, present, all ? [] : unpublished);
+}
+
+/** Staged to be created: published by a link, which on NFS goes by file handle and would not notice that its directory is gone. */
+function createOnlyNames({ record }: StartContext): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const { plan, before, staged } of record.unsettled()) {
+    if (staged !== null && (plan.kind === 'create' || (plan.kind === 'several' && before === null))) names.add(staged.name);
+  }
+  return names;
+}
+
+/** A staged file of any incarnation; records, trash and kept files are never the source of a link that publishes. */
+function isStrangersStaged(name: string): boolean {
+  return /^[0-9a-f]{32}-[0-9]+$/.test(name);
+}
+
+function findingsOf(volume: string, present: readonly string[], unknownDirectories: readonly string[]): VolumeFinding[] {
+  const findings: VolumeFinding[] = unknownDirectories.map((name) => ({
+    code: 'unknown_directory', severity: 'warning', volume, resource: null,
+    evidence: `${CONTROL_DIRECTORY}/${name} is an incarnation directory that this journal never published. It was left alone.`,
+  }));
+  const known = (name: string): boolean => name === OWNER_FILE || name === STAMP_FILE || isIncarnationName(name) || isOwnerDraft(name) || isProbeName(name);
+  for (const name of present) {
+    if (!known(name)) findings.push({ code: 'foreign_entry', severity: 'warning', volume, resource: null, evidence: `${CONTROL_DIRECTORY}/${name} was not made by the gateway. It was left alone.` });
+  }
+  return findings;
+}

@@ -1,0 +1,43 @@
+import type { Random } from '../../domain/clock.ts';
+import { at, type At, type Descriptor } from '../descriptor.ts';
+import type { FileCalls } from '../file-calls.ts';
+import { OPEN_DIRECTORY } from './whole-file.ts';
+
+/**
+ * The directory of one incarnation (`write-protocol.md`, "What the storage itself enforces"). Every change of a file's name has it
+ * as source or target, so removing it makes every late system call of its process fail. Its name is never used twice.
+ * Whether that has happened is told by `../fence.ts` from the descriptor that is held here.
+ */
+export class IncarnationDirectory {
+  readonly name: string;
+  readonly descriptor: Descriptor;
+  readonly #calls: FileCalls;
+
+  private constructor(calls: FileCalls, name: string, descriptor: Descriptor) {
+    this.name = name;
+    this.descriptor = descriptor;
+    this.#calls = calls;
+  }
+
+  /** Makes a new one below `control`, durable, and holds it open. The caller publishes the name. */
+  static async make(calls: FileCalls, control: Descriptor, random: Random): Promise<IncarnationDirectory> {
+    const name = Buffer.from(random.bytes(16)).toString('hex');
+    await calls.mkdir(at(control, name), 0o700);
+    const descriptor = await calls.open(at(control, name), OPEN_DIRECTORY);
+    await calls.fsync(descriptor);
+    await calls.fsync(control);
+    return new IncarnationDirectory(calls, name, descriptor);
+  }
+
+  entry(name: string | Buffer): At {
+    return at(this.descriptor, name);
+  }
+
+  async sync(): Promise<void> {
+    await this.#calls.fsync(this.descriptor);
+  }
+
+  async close(): Promise<void> {
+    await this.#calls.close(this.descriptor);
+  }
+}

@@ -1,0 +1,67 @@
+import type { Intent } from '../../domain/intent.ts';
+import type { SettledIntent, VolumeFinding } from '../../domain/recovery.ts';
+import { Fence } from '../fence.ts';
+import { makeParents } from '../make-parents.ts';
+import { walkTo } from '../path-walk.ts';
+import type { VolumeRoom } from '../room.ts';
+import { lookAt } from '../target.ts';
+import type { IncarnationDirectory } from './incarnation-directory.ts';
+import { namesOf, namesOfManifest } from './intent-names.ts';
+import { settleIntent } from './settle.ts';
+import type { SettleRoom } from './settle-room.ts';
+import type { StartContext } from './start-deps.ts';
+import { settleStrays } from './stray.ts';
+import { ownNames, sweep } from './sweep.ts';
+
+/**
+ * Compares every unsettled intent with the volume and finishes what is safe, has the outcomes made durable, and then unlinks what
+ * nobody needs. Before anything is granted or served, after every old directory is gone. Asked twice it answers the same.
+ * @returns what the volume settles with while it serves.
+ */
+export async function recoverVolume(deps: StartContext, room: VolumeRoom, directory: IncarnationDirectory): Promise<{ life: SettleRoom; findings: VolumeFinding[] }> {
+  const fence = new Fence(room, deps.onFenced);
+  const unsettled = deps.record.unsettled();
+  const awaited = new Set(unsettled.map((intent) => awaitedKey(intent.operationId, intent.resource.path)));
+  const starting: SettleRoom = {
+    room, directory,
+    isFenced: () => fence.look(),
+    locate: (resource) => walkTo(room, resource),
+    look: (place) => lookAt(room, place),
+    makeParents: (place) => makeParents(room, place),
+    isUnsettled: (operationId, path) => awaited.has(awaitedKey(operationId, path)),
+    writerOf: deps.writerOf,
+    verify: 'digest',
+  };
+  const results: SettledIntent[] = [];
+  for (const intent of unsettled) results.push({ intent, ...(await settleIntent(starting, intent)) });
+  const strays = await settleStrays(starting, await ownNames(room.calls, directory), (operationId) => deps.record.hasIntent(operationId));
+  await deps.record.recovered(results);
+  await sweep(room.calls, directory, neededNames(results, strays.keep));
+  await directory.sync();
+  const life: SettleRoom = { ...starting, isUnsettled: () => true, writerOf: (name) => (name === directory.name ? 'ourselves' : deps.writerOf(name)), verify: 'facts' };
+  return { life, findings: [...strays.findings, ...results.flatMap((result) => unknownFinding(room.name, result))] };
+}
+
+function awaitedKey(operationId: string, path: string): string {
+  return `${operationId}/${path}`;
+}
+
+/** An unknown intent may be settled later: what it needs stays. */
+function neededNames(results: readonly SettledIntent[], kept: readonly string[]): ReadonlySet<string> {
+  const unknown = results.filter(({ settlement }) => settlement === 'unknown').map(({ intent }) => intent);
+  return new Set([...kept, ...unknown.flatMap(namesOf), ...unknown.flatMap((intent) => severalNames(intent, results))]);
+}
+
+function severalNames({ plan, operationId }: Intent, results: readonly SettledIntent[]): string[] {
+  if (plan.kind !== 'several') return [];
+  const together = results.filter(({ intent }) => intent.operationId === operationId);
+  return [...namesOfManifest(plan.manifest, together.length), ...together.flatMap(({ intent }) => namesOf(intent))];
+}
+
+function unknownFinding(volume: string, { intent, settlement }: SettledIntent): VolumeFinding[] {
+  if (settlement !== 'unknown') return [];
+  return [{
+    code: 'intent_unknown', severity: 'error', volume, resource: intent.resource.name,
+    evidence: `The file is neither what it was before operation ${intent.operationId} nor what that operation writes. Nothing was overwritten.`,
+  }];
+}

@@ -1,0 +1,78 @@
+import type { StagedFacts, TargetFacts } from '../../domain/file-facts.ts';
+import type { Intent } from '../../domain/intent.ts';
+import { factsOf } from '../target-kind.ts';
+import { atPlace, change, isBefore, isInode, isVersion, type Settled, type SettleRoom, type Spot, settled } from './settle-room.ts';
+import { wholeStaged } from './staged-file.ts';
+import { OPEN_READ, orAbsent, sha256Of, withOpen } from './whole-file.ts';
+
+/**
+ * Recovery of whole-file writes and removals (I3): target = staged: committed; target = before: finished when the staged file is
+ * whole, else aborted; anything else is unknown and nothing is overwritten. A missing staged file proves nothing.
+ */
+
+/** PUT, COPY and copied range writes: `rename` over the target, or an exclusive `link` where it must not exist. */
+export function settlePublish(deps: SettleRoom, intent: Intent, how: 'rename' | 'link'): Promise<Settled> {
+  const { staged } = intent;
+  if (staged === null) return Promise.resolve(settled('unknown', null));
+  return atPlace(deps, intent.resource, async (spot) => {
+    const now = await spot.look();
+    if (await isPublished(deps, spot, now, staged, how)) {
+      await spot.sync();
+      return settled('committed', now);
+    }
+    if (!isBefore(now, intent.before)) return settled('unknown', now);
+    if ((await wholeStaged(deps, staged, how === 'link' ? 'copy' : 'original')) === null) return settled('aborted', now);
+    return publish(deps, spot, { staged, how, intent });
+  });
+}
+
+/** Whether the staged file, or (created from its copy) a file with its very bytes, stands at the target. */
+export async function isPublished(deps: SettleRoom, spot: Spot, now: TargetFacts | null, staged: StagedFacts, how: 'rename' | 'link'): Promise<boolean> {
+  if (now === null || now.kind !== 'file') return false;
+  if (isVersion(now, staged)) return true;
+  if (how !== 'link' || now.sizeBytes !== staged.sizeBytes) return false;
+  const { calls } = deps.room;
+  return withOpen(calls, spot.at, OPEN_READ, async (file) => (await calls.fstat(file)).ino === now.ino && (await sha256Of(calls, file)) === staged.sha256);
+}
+
+async function publish(deps: SettleRoom, spot: Spot, { staged, how, intent }: { staged: StagedFacts; how: 'rename' | 'link'; intent: Intent }): Promise<Settled> {
+  const { calls } = deps.room;
+  const from = deps.directory.entry(staged.name);
+  const outcome = await change(deps, async () => {
+    await spot.withParents();
+    // Without hard links the look before is all the exclusion there is; nothing else writes here before recovery is over.
+    await (how === 'link' && deps.room.hardLinks ? calls.link(from, spot.at) : calls.rename(from, spot.at));
+  });
+  const now = await spot.look();
+  if (outcome === 'made' || (await isPublished(deps, spot, now, staged, how))) {
+    await spot.sync();
+    return settled('finished', now);
+  }
+  return settled(outcome === 'refused' && isBefore(now, intent.before) ? 'aborted' : 'unknown', now);
+}
+
+/** DELETE: `rename(target, inc/trash)`. */
+export function settleRemove(deps: SettleRoom, intent: Intent, trash: string): Promise<Settled> {
+  const { before } = intent;
+  if (before === null) return Promise.resolve(settled('unknown', null));
+  return atPlace(deps, intent.resource, async (spot) => {
+    const { calls } = deps.room;
+    const now = await spot.look();
+    if (now === null) {
+      await spot.sync();
+      return settled('committed', null);
+    }
+    if (!isBefore(now, before)) {
+      // Somebody made a new file after ours was removed: the removal is proven by what lies in the trash.
+      const inTrash = await orAbsent(calls.lstat(deps.directory.entry(trash)));
+      return settled(inTrash !== null && isInode(factsOf(inTrash), before.ino) ? 'committed' : 'unknown', now);
+    }
+    const outcome = await change(deps, () => calls.rename(spot.at, deps.directory.entry(trash)));
+    const left = outcome === 'made' ? null : await spot.look();
+    if (left === null) {
+      await spot.sync();
+      return settled('finished', null);
+    }
+    return settled(outcome === 'refused' && isBefore(left, before) ? 'aborted' : 'unknown', left);
+  });
+}

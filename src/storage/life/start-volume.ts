@@ -1,0 +1,155 @@
+import { constants } from 'node:fs';
+import { GatewayError } from '../../domain/errors.ts';
+import type { StampVerdict, VolumeFinding } from '../../domain/recovery.ts';
+import { at, type Descriptor } from '../descriptor.ts';
+import { DirectorySync } from '../directory-sync.ts';
+import { errnoOf } from '../errno.ts';
+import { ClearStopped } from './clear-incarnation.ts';
+import { clearOldDirectories } from './clear-old-directories.ts';
+import { IncarnationDirectory } from './incarnation-directory.ts';
+import { claimOwner, OwnerUnreadable, readOwner, takeOwnership, type VolumeOwner } from './owner-file.ts';
+import { recoverVolume } from './recover-volume.ts';
+import { judgeStamp, readStamp, type Stamp, StampUnreadable, writeStamp } from './stamp.ts';
+import type { ProbeFacts, StartContext, StartMode, VolumeStartDeps } from './start-deps.ts';
+import { StartRefused, type VolumeStartResult } from './start-report.ts';
+import { TokenStamp } from './token-stamp.ts';
+import { noLife, volumeLife } from './volume-life.ts';
+import { CONTROL_DIRECTORY, OWNER_FILE } from './volume-names.ts';
+import { OPEN_DIRECTORY } from './whole-file.ts';
+
+const ROOT_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY;
+
+/**
+ * Starts one volume, at start and at take-over in the same order (`write-protocol.md`, "Recovery at start"): whose it is, what its
+ * stamp says, make and publish the own directory, empty and remove every old one, only then compare and finish intents, sweep.
+ * Never rejects for what is wrong with the volume; rejects with `journal_unavailable` when the journal fails.
+ */
+export async function startVolume<Probe extends ProbeFacts>(deps: VolumeStartDeps<Probe>, mode: StartMode = 'plain'): Promise<VolumeStartResult> {
+  const { policy, calls } = deps;
+  const opened: Descriptor[] = [];
+  try {
+    if (policy.path === null) throw new StartRefused('volume_unavailable', 'It has no files.');
+    const root = await calls.openPath(policy.path, ROOT_FLAGS);
+    opened.push(root);
+    return policy.readOnly ? await startReadOnly(deps, root) : await startWritable(deps, mode, root, opened);
+  } catch (thrown) {
+    // What the start holds is of no use any more; the error that ended it is the one to tell.
+    for (const descriptor of opened) await calls.close(descriptor).catch(() => undefined);
+    return refusalOf(policy.name, thrown);
+  }
+}
+
+async function startReadOnly<Probe extends ProbeFacts>(deps: VolumeStartDeps<Probe>, root: Descriptor): Promise<VolumeStartResult> {
+  const { calls, policy } = deps;
+  const { dev } = await calls.fstat(root);
+  const probe = await deps.probe(calls, root, null);
+  const room = { name: policy.name, calls, root, inc: root, incarnation: '', dev, folds: probe.folds, hardLinks: probe.hardLinks, sync: new DirectorySync(calls) };
+  const volume = deps.openVolume({ policy, room, fenceLevel: 'token', probe, life: noLife(policy.name), onFenced: deps.onFenced });
+  const close = async (): Promise<void> => {
+    await volume.close?.();
+    await calls.close(root).catch(() => undefined); // nothing was written through it
+  };
+  return { kind: 'open', volume, stamp: null, ceilingFound: 0n, verdict: 'ok', volumeUuid: null, findings: [], close };
+}
+
+async function startWritable<Probe extends ProbeFacts>(deps: VolumeStartDeps<Probe>, mode: StartMode, root: Descriptor, opened: Descriptor[]): Promise<VolumeStartResult> {
+  const { calls, policy } = deps;
+  const { control, dev } = await openControl(deps, root);
+  opened.push(control);
+  const owner = await ownerOf(deps, mode, control);
+  const found = await readStamp(calls, control);
+  const probe = await deps.probe(calls, root, control);
+
+  const directory = await IncarnationDirectory.make(calls, control, deps.random);
+  opened.push(directory.descriptor);
+  await deps.record.published(directory.name);
+  const cleared = await clearOldDirectories(deps, { control, own: directory, all: mode !== 'plain' });
+  if (owner.owner !== deps.owner) await takeOwnership(calls, control, directory, { owner: deps.owner, volume: owner.volume });
+
+  const room = { name: policy.name, calls, root, inc: directory.descriptor, incarnation: directory.name, dev, folds: probe.folds, hardLinks: probe.hardLinks, sync: new DirectorySync(calls) };
+  const { life, findings } = await recoverVolume(deps, room, directory);
+  const { stamp, verdict } = await stampOf(deps, control, directory, found);
+  const volume = deps.openVolume({ policy, room, fenceLevel: probe.fenceHolds ? 'incarnation' : 'token', probe, life: volumeLife(life), onFenced: deps.onFenced });
+  const close = async (): Promise<void> => {
+    await stamp.stop();
+    await volume.close?.();
+    for (const descriptor of opened) await calls.close(descriptor).catch(() => undefined); // directories: nothing was written through them
+  };
+  return {
+    kind: 'open', volume, stamp, verdict, close, ceilingFound: found?.ceiling ?? 0n, volumeUuid: owner.volume,
+    findings: [...cleared, ...findings, ...verdictFindings(policy.name, verdict, deps.markedAsBackup())],
+  };
+}
+
+/** `.fencegate`, made durable when it is missing. On another device nothing could be renamed out of it (trap F14). */
+async function openControl({ calls }: StartContext, root: Descriptor): Promise<{ control: Descriptor; dev: bigint }> {
+  const place = at(root, CONTROL_DIRECTORY);
+  try {
+    await calls.mkdir(place, 0o700);
+  } catch (thrown) {
+    if (errnoOf(thrown) !== 'EEXIST') throw thrown;
+  }
+  await calls.fsync(root);
+  let control: Descriptor;
+  try {
+    control = await calls.open(place, OPEN_DIRECTORY);
+  } catch (thrown) {
+    const name = errnoOf(thrown);
+    if (name === 'ENOTDIR' || name === 'ELOOP') throw new StartRefused('foreign_entry', `${CONTROL_DIRECTORY} on it is not a directory.`);
+    throw thrown;
+  }
+  const [above, { dev }] = [await calls.fstat(root), await calls.fstat(control)];
+  if (above.dev === dev) return { control, dev };
+  await calls.close(control);
+  throw new StartRefused('foreign_entry', `${CONTROL_DIRECTORY} on it lies on another device than the volume.`);
+}
+
+async function ownerOf(deps: StartContext, mode: StartMode, control: Descriptor): Promise<VolumeOwner> {
+  if (mode === 'adopt') {
+    try {
+      const present = await readOwner(deps.calls, control);
+      if (present !== null) return present;
+    } catch (thrown) {
+      // An owner file that nobody can read is what an adoption is for; the volume's own uuid is lost with it.
+      if (!(thrown instanceof OwnerUnreadable)) throw thrown;
+      return { owner: '', volume: Buffer.from(deps.random.bytes(16)).toString('hex') };
+    }
+  }
+  const owner = await claimOwner(deps.calls, control, deps.owner, deps.random);
+  if (owner.owner !== deps.owner) {
+    throw new StartRefused('foreign_owner', `It belongs to ${owner.owner} (${CONTROL_DIRECTORY}/${OWNER_FILE}); this gateway is ${deps.owner}. Only an adoption opens it here.`);
+  }
+  return owner;
+}
+
+async function stampOf(deps: StartContext, control: Descriptor, directory: IncarnationDirectory, found: Stamp | null): Promise<{ stamp: TokenStamp; verdict: StampVerdict }> {
+  const verdict = judgeStamp(found, deps.journalUuid, deps.journalKnows());
+  const stamp = new TokenStamp({
+    volume: deps.policy.name, journalUuid: deps.journalUuid, found, clock: deps.clock,
+    write: (next) => writeStamp(deps.calls, control, directory, next), onFailure: deps.onStampFailure,
+  });
+  if (verdict !== 'ok' || deps.markedAsBackup()) stamp.block('its tokens are ahead of the journal; a rebase is needed');
+  // The next token must not wait for a disk.
+  else await stamp.reserve(stamp.ceiling + 1n);
+  return { stamp, verdict };
+}
+
+function verdictFindings(volume: string, verdict: StampVerdict, backup: boolean): VolumeFinding[] {
+  if (verdict === 'other_journal') return [{ code: 'other_journal', severity: 'error', volume, resource: null, evidence: 'The stamp on the volume names another journal than this one. Writes are refused until a rebase.' }];
+  if (verdict === 'ahead_of_journal') return [{ code: 'journal_behind_stamp', severity: 'error', volume, resource: null, evidence: 'The stamp on the volume knows a token that the journal does not: the journal is older than the volume. Writes are refused until a rebase.' }];
+  return backup ? [{ code: 'journal_behind_stamp', severity: 'error', volume, resource: null, evidence: 'The journal is a backup that was put back. Writes are refused until a rebase.' }] : [];
+}
+
+function refusalOf(volume: string, thrown: unknown): VolumeStartResult {
+  if (thrown instanceof GatewayError && thrown.code === 'journal_unavailable') throw thrown;
+  const closed = (code: VolumeFinding['code'], reason: string): VolumeStartResult => ({
+    kind: 'closed', reason, ownedByAnother: code === 'foreign_owner', findings: [{ code, severity: 'error', volume, resource: null, evidence: reason }],
+  });
+  if (thrown instanceof StartRefused) return closed(thrown.finding, thrown.message);
+  if (thrown instanceof ClearStopped) return closed('foreign_entry', `It stays closed: ${thrown.message}.`);
+  if (thrown instanceof OwnerUnreadable || thrown instanceof StampUnreadable) return closed('record_damaged', `It stays closed: ${thrown.message}.`);
+  const errno = errnoOf(thrown);
+  if (errno === null && !(thrown instanceof GatewayError)) throw thrown;
+  const reason = thrown instanceof GatewayError ? thrown.message : errno === 'ENOENT' ? 'Its directory is missing.' : errno === 'ENOTDIR' ? 'Its path is not a directory.' : `It answered with an error (${errno}).`;
+  return { kind: 'unavailable', reason, findings: [{ code: 'volume_unavailable', severity: 'error', volume, resource: null, evidence: reason }] };
+}

@@ -1,0 +1,196 @@
+import { asGatewayError, GatewayError } from '../../domain/errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Clock, Timer } from '../../domain/clock.ts';
+import type { FenceLevel } from '../../domain/fence-level.ts';
+import type { FileFacts, TargetFacts } from '../../domain/file-facts.ts';
+import type { Intent, Settlement } from '../../domain/intent.ts';
+import type { StampVerdict, VolumeFinding } from '../../domain/recovery.ts';
+import type { Resource } from '../../domain/resource.ts';
+import type { OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../../domain/volume.ts';
+import { ClosedVolume } from './closed-volume.ts';
+import type { StartMode } from './start-deps.ts';
+import type { VolumeStartResult } from './start-report.ts';
+
+type Listing = ReturnType<Volume['list']>;
+
+export interface SwitchedVolumeOptions {
+  readonly policy: VolumePolicy;
+  readonly clock: Clock;
+  /** One attempt; never rejects but for the journal. */
+  readonly start: (mode: StartMode) => Promise<VolumeStartResult>;
+  /** Something about the volume changed that people want to know. */
+  readonly onChange: (volume: SwitchedVolume) => void;
+}
+
+/**
+ * One configured volume for as long as the process lives. What serves behind it changes: nothing yet, an open volume, a closed one,
+ * the next incarnation of it. A volume that is missing or hangs is tried again in the background and holds up nobody else.
+ */
+export class SwitchedVolume implements Volume {
+  readonly policy: VolumePolicy;
+  readonly #options: SwitchedVolumeOptions;
+  #current: Volume;
+  #result: VolumeStartResult | null = null;
+  #starting: Promise<VolumeStartResult> | null = null;
+  #retry: Timer | null = null;
+  #retryMs: number = LIMITS.volumeRetryMsMin;
+  #mustRebase: string | null = null;
+  #stopped = false;
+
+  constructor(options: SwitchedVolumeOptions) {
+    this.#options = options;
+    this.policy = options.policy;
+    this.#current = options.policy.path === null
+      ? new ClosedVolume(options.policy, 'lock_only', 'It has no files; it can only be locked.')
+      : new ClosedVolume(options.policy, 'unavailable', 'It has not been started yet.');
+  }
+
+  get name(): string { return this.policy.name; }
+  get folds(): boolean { return this.#current.folds; }
+  get fenceLevel(): FenceLevel { return this.#current.fenceLevel; }
+  get incarnation(): string { return this.#current.incarnation; }
+  get findings(): readonly VolumeFinding[] { return this.#result?.findings ?? []; }
+  get ownedByAnother(): boolean { return this.#result?.kind === 'closed' && this.#result.ownedByAnother; }
+  get verdict(): StampVerdict | null { return this.#result?.kind === 'open' ? this.#result.verdict : null; }
+  get volumeUuid(): string | null { return this.#result?.kind === 'open' ? this.#result.volumeUuid : null; }
+  /** The highest ceiling found on the volume at its last start; `null` while it is not open. */
+  get ceilingFound(): bigint | null { return this.#result?.kind === 'open' ? this.#result.ceilingFound : null; }
+
+  /** The first attempt; when it finds the volume unavailable, more follow by themselves. Lock-only volumes have nothing to start. */
+  async start(): Promise<void> {
+    if (this.policy.path !== null) await this.#attempt('plain');
+  }
+
+  /** The own directory was found removed: what served ends, and a new incarnation is started. Asking again meanwhile joins in. */
+  reincarnate(): void {
+    if (this.#stopped || this.#starting !== null || this.#retry !== null) return;
+    void this.#attempt('plain').catch((thrown: unknown) => this.#later(asGatewayError(thrown).message));
+  }
+
+  /**
+   * Tries again now, in the given mode: `rebase` and `adopt` clear every incarnation directory there is. Rejects with `volume_unavailable`
+   * when the volume does not open.
+   */
+  async restart(mode: StartMode): Promise<void> {
+    this.#retry?.cancel();
+    this.#retry = null;
+    if (this.#starting !== null) await this.#starting;
+    const result = await this.#attempt(mode);
+    if (result.kind !== 'open') throw new GatewayError('volume_unavailable', { detail: `The volume ${this.name} did not open: ${result.reason}`, retryAfterMs: LIMITS.volumeRetryMsMin });
+  }
+
+  /** Durable stamp under our journal's name above `base`; then writes are allowed again. */
+  async rebase(base: bigint): Promise<void> {
+    if (this.#result?.kind !== 'open') throw this.#unopened();
+    await this.#result.stamp?.rebase(base);
+    this.#mustRebase = null;
+    this.#options.onChange(this);
+  }
+
+  /** Resolves when the durable ceiling on the volume covers the token; a lock-only volume has none to cover. */
+  async reserve(token: bigint): Promise<void> {
+    if (this.policy.path === null) return;
+    if (this.#result?.kind !== 'open') throw this.#unopened();
+    await this.#result.stamp?.reserve(token);
+  }
+
+  /** True when `reserve` would resolve at once. */
+  covers(token: bigint): boolean {
+    return this.policy.path === null || (this.#result?.kind === 'open' && (this.#result.stamp?.covers(token) ?? true));
+  }
+
+  noteIssued(token: bigint): void {
+    if (this.#result?.kind === 'open') this.#result.stamp?.noteIssued(token);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#retry?.cancel();
+    const result = this.#result;
+    this.#become(new ClosedVolume(this.policy, 'closed', 'The gateway is shutting down.'), null);
+    if (result?.kind === 'open') await result.close();
+  }
+
+  state(): { readonly state: VolumeState; readonly reason: string | null } {
+    if (this.#mustRebase === null) return this.#current.state();
+    return { state: 'read_only', reason: this.#mustRebase };
+  }
+
+  assertWritable(): void {
+    if (this.#mustRebase !== null) throw new GatewayError('volume_unavailable', { detail: `The volume ${this.name} takes no writes: ${this.#mustRebase}`, retryAfterMs: LIMITS.volumeRetryMsMax });
+    this.#current.assertWritable();
+  }
+
+  locate(resource: Resource): Promise<Place> { return this.#current.locate(resource); }
+  look(place: Place): Promise<TargetFacts | null> { return this.#current.look(place); }
+  makeParents(place: Place): Promise<Place> { return this.#writing((volume) => volume.makeParents(place)); }
+  stage(options: Parameters<Volume['stage']>[0]): Promise<Staging> { return this.#writing((volume) => volume.stage(options)); }
+  stageCopy(...args: Parameters<Volume['stageCopy']>): Promise<Staging> { return this.#writing((volume) => volume.stageCopy(...args)); }
+  apply(intent: Intent, place: Place, from: Place | null): Promise<void> { return this.#writing((volume) => volume.apply(intent, place, from)); }
+  restore(intents: readonly Intent[]): Promise<boolean> { return this.#writing((volume) => volume.restore(intents)); }
+  syncParent(place: Place): Promise<void> { return this.#current.syncParent(place); }
+  writeRedo(intent: Intent): Promise<void> { return this.#writing((volume) => volume.writeRedo(intent)); }
+  writeManifest(...args: Parameters<Volume['writeManifest']>): Promise<void> { return this.#writing((volume) => volume.writeManifest(...args)); }
+  tidy(intent: Intent): void { this.#current.tidy(intent); }
+  settle(intent: Intent): Promise<Settlement> { return this.#writing((volume) => volume.settle(intent)); }
+  limitVisible(resource: Resource, visibleBytes: number | null): void { this.#current.limitVisible(resource, visibleBytes); }
+  open(resource: Resource): Promise<OpenedFile> { return this.#current.open(resource); }
+  list(...args: Parameters<Volume['list']>): Listing { return this.#current.list(...args); }
+  changedBehindOurBack(resource: Resource, facts: FileFacts): boolean { return this.#current.changedBehindOurBack(resource, facts); }
+
+  async #writing<T>(work: (volume: Volume) => Promise<T>): Promise<T> {
+    if (this.#mustRebase !== null) this.assertWritable();
+    return work(this.#current);
+  }
+
+  async #attempt(mode: StartMode): Promise<VolumeStartResult> {
+    const before = this.#result;
+    this.#become(new ClosedVolume(this.policy, 'unavailable', 'It is being started.'), null);
+    this.#starting = this.#options.start(mode);
+    try {
+      const result = await this.#starting;
+      if (this.#stopped) {
+        if (result.kind === 'open') await result.close();
+        return result;
+      }
+      this.#take(result);
+      return result;
+    } finally {
+      this.#starting = null;
+      // Calls that began on what served before may still hold its descriptors; they end within their deadlines.
+      if (before?.kind === 'open') this.#options.clock.after(LIMITS.commitDeadlineMs, () => void before.close());
+    }
+  }
+
+  #take(result: VolumeStartResult): void {
+    if (result.kind === 'open') {
+      this.#retryMs = LIMITS.volumeRetryMsMin;
+      const refused = result.findings.find(({ code }) => code === 'other_journal' || code === 'journal_behind_stamp');
+      this.#mustRebase = refused?.evidence ?? null;
+      this.#become(result.volume, result);
+      return;
+    }
+    this.#become(new ClosedVolume(this.policy, result.kind, result.reason), result);
+    if (result.kind === 'unavailable') this.#later(result.reason);
+  }
+
+  #later(reason: string): void {
+    if (this.#stopped || this.#retry !== null) return;
+    this.#become(new ClosedVolume(this.policy, 'unavailable', reason), this.#result);
+    this.#retry = this.#options.clock.after(this.#retryMs, () => {
+      this.#retry = null;
+      this.#retryMs = Math.min(this.#retryMs * 2, LIMITS.volumeRetryMsMax);
+      this.reincarnate();
+    });
+  }
+
+  #become(volume: Volume, result: VolumeStartResult | null): void {
+    this.#current = volume;
+    this.#result = result;
+    this.#options.onChange(this);
+  }
+
+  #unopened(): GatewayError {
+    return new GatewayError('volume_unavailable', { detail: `The volume ${this.name} is not open: ${this.state().reason ?? 'it is closed'}`, retryAfterMs: LIMITS.volumeRetryMsMin });
+  }
+}

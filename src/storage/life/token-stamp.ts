@@ -1,0 +1,142 @@
+import type { Clock, Timer } from '../../domain/clock.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { FENCING_TOKEN_MAX } from '../../domain/fencing-token.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Stamp } from './stamp.ts';
+
+export interface TokenStampOptions {
+  readonly volume: string;
+  readonly journalUuid: string;
+  readonly found: Stamp | null;
+  readonly clock: Clock;
+  /** Makes a stamp durable on the volume. */
+  readonly write: (stamp: Stamp) => Promise<void>;
+  /** A refresh or a reservation in advance failed: nothing waits for it, but somebody must know. */
+  readonly onFailure: (thrown: unknown) => void;
+}
+
+/**
+ * The tokens of one volume: its durable ceiling rises before a token beyond it is issued, so the counter can always go on above
+ * the highest ceiling found, whatever became of the journal (I6). A volume that hangs keeps only its own callers waiting.
+ */
+export class TokenStamp {
+  readonly #options: TokenStampOptions;
+  #ceiling: bigint;
+  /** What is durable: the ceiling of another journal's stamp is known, but must be written under our name before it counts. */
+  #durable: bigint;
+  #last: bigint;
+  #durableLast: bigint;
+  #writing: Promise<void> | null = null;
+  #timer: Timer | null = null;
+  #blocked: string | null = null;
+  #stopped = false;
+
+  constructor(options: TokenStampOptions) {
+    this.#options = options;
+    this.#ceiling = options.found?.ceiling ?? 0n;
+    this.#last = this.#durableLast = options.found?.last ?? 0n;
+    this.#durable = options.found?.journal === options.journalUuid ? this.#ceiling : 0n;
+  }
+
+  /** The highest ceiling known: the counter goes on above it. */
+  get ceiling(): bigint {
+    return this.#ceiling;
+  }
+
+  /** Whether the stamp may be written at all; `reason` until a rebase. */
+  block(reason: string): void {
+    this.#blocked = reason;
+  }
+
+  covers(token: bigint): boolean {
+    return this.#blocked === null && token <= this.#durable;
+  }
+
+  /**
+   * Resolves when the durable ceiling covers `token`; rejects with `volume_unavailable` when it cannot be written.
+   * From half of a block on the next one is reserved in advance, so that nobody waits for it.
+   */
+  async reserve(token: bigint): Promise<void> {
+    if (this.#blocked !== null) throw this.#refusal(this.#blocked);
+    if (token <= this.#durable) {
+      if (this.#durable - token < LIMITS.tokenBlock / 2n && this.#writing === null && this.#durable < FENCING_TOKEN_MAX) {
+        this.#raise(this.#durable + LIMITS.tokenBlock).catch(this.#options.onFailure);
+      }
+      return;
+    }
+    // A write under way may be for a lower ceiling; each turn either covers the token or rejects.
+    while (token > this.#durable) await (this.#writing ?? this.#raise(token + LIMITS.tokenBlock));
+  }
+
+  /** To be called once the grant is durable in the journal: a stamp that is ahead of the journal means that the journal was restored. */
+  noteIssued(token: bigint): void {
+    if (token <= this.#last) return;
+    this.#last = token;
+    this.#schedule();
+  }
+
+  /** `fence rebase`: the stamp is put under our journal's name with a ceiling above `base`, and may be written again. */
+  async rebase(base: bigint): Promise<void> {
+    await this.#settledWrite();
+    this.#last = base > this.#last ? base : this.#last;
+    await this.#raise((base > this.#ceiling ? base : this.#ceiling) + LIMITS.tokenBlock);
+    this.#blocked = null;
+  }
+
+  /** Ends the refreshing; a last refresh is made when something is new. Never rejects. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    await this.#settledWrite();
+    await this.#refresh();
+  }
+
+  #schedule(): void {
+    if (this.#timer !== null || this.#stopped) return;
+    this.#timer = this.#options.clock.after(LIMITS.stampRefreshMs, () => {
+      this.#timer = null;
+      void this.#refresh();
+    });
+  }
+
+  async #refresh(): Promise<void> {
+    if (this.#last === this.#durableLast || this.#blocked !== null) return;
+    try {
+      await this.#settledWrite();
+      if (this.#last !== this.#durableLast) await this.#raise(this.#durable);
+    } catch (thrown) {
+      this.#options.onFailure(thrown);
+      this.#schedule();
+    }
+  }
+
+  async #settledWrite(): Promise<void> {
+    while (this.#writing !== null) await this.#writing.catch(() => undefined); // its own caller hears of it
+  }
+
+  #raise(wanted: bigint): Promise<void> {
+    const floor = this.#last > this.#ceiling ? this.#last : this.#ceiling;
+    const ceiling = wanted > FENCING_TOKEN_MAX ? FENCING_TOKEN_MAX : wanted > floor ? wanted : floor;
+    const last = this.#last;
+    this.#writing = (async () => {
+      try {
+        await this.#options.write({ journal: this.#options.journalUuid, ceiling, last });
+        this.#durable = ceiling;
+        this.#durableLast = last;
+        if (ceiling > this.#ceiling) this.#ceiling = ceiling;
+      } catch (thrown) {
+        // The file may hold the new ceiling all the same; going on above it is always safe.
+        if (ceiling > this.#ceiling) this.#ceiling = ceiling;
+        throw this.#refusal('its token stamp could not be written', thrown);
+      } finally {
+        this.#writing = null;
+      }
+    })();
+    return this.#writing;
+  }
+
+  #refusal(reason: string, cause?: unknown): GatewayError {
+    const detail = `No token is issued for the volume ${this.#options.volume}: ${reason}.`;
+    return new GatewayError('volume_unavailable', { detail, retryAfterMs: LIMITS.settleRetryMs, cause });
+  }
+}

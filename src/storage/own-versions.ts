@@ -1,0 +1,55 @@
+import { LRUCache } from 'lru-cache';
+import { type FileFacts, sameVersion } from '../domain/file-facts.ts';
+import type { Intent } from '../domain/intent.ts';
+import { LIMITS } from '../domain/limits.ts';
+
+/**
+ * The versions that this gateway's own commits left, by resource key: bounded, in memory. They tell a file that others changed from one
+ * of ours (a bypassing writer is a finding; a file of ours has a strong tag at once).
+ */
+export class OwnVersions {
+  readonly #facts = new LRUCache<string, FileFacts>({ max: LIMITS.ownVersionsMax });
+
+  committed(intent: Intent): void {
+    const { plan, resource } = intent;
+    if (plan.kind === 'move') this.#facts.delete(plan.from.key);
+    const facts = factsAfter(intent);
+    if (facts === null) this.#facts.delete(resource.key);
+    else this.#facts.set(resource.key, facts);
+  }
+
+  /** What is there now is not known to be ours. */
+  forget(resourceKey: string): void {
+    this.#facts.delete(resourceKey);
+  }
+
+  isOurs(resourceKey: string, facts: FileFacts): boolean {
+    const ours = this.#facts.get(resourceKey);
+    return ours !== undefined && sameVersion(ours, facts);
+  }
+
+  /** True when our last commit is known and the file is another version now. */
+  isForeign(resourceKey: string, facts: FileFacts): boolean {
+    const ours = this.#facts.get(resourceKey);
+    return ours !== undefined && !sameVersion(ours, facts);
+  }
+}
+
+/** The file at the intent's resource once it is applied; `null` when there is none. */
+export function factsAfter({ plan, staged, before }: Intent): FileFacts | null {
+  switch (plan.kind) {
+    case 'replace':
+    case 'create':
+    case 'several':
+      return staged;
+    case 'append':
+    case 'in_place':
+      return before === null ? null : { ino: before.ino, sizeBytes: Math.max(before.sizeBytes, plan.offset + plan.lengthBytes), mtimeNs: plan.mtimeNs };
+    case 'move':
+      return plan.source;
+    case 'remove':
+    case 'mkdir':
+    case 'rmdir':
+      return null;
+  }
+}

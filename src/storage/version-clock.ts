@@ -1,0 +1,58 @@
+import { GatewayError } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Descriptor } from './descriptor.ts';
+import type { FileCalls } from './file-calls.ts';
+
+const MICROSECOND_NS = 1_000n;
+
+/**
+ * mtimes that only grow (`write-protocol.md`, ETag; trap F34): no two versions that this gateway commits on a volume share a tag,
+ * also when both fall into one tick of the clock, also over restarts (`last` is kept in the journal), also after the clock went back.
+ */
+export class VersionClock {
+  readonly #calls: Pick<FileCalls, 'fstat' | 'setMtime'>;
+  /** The step when the clock stands still: what Node can set, or what the volume can store. */
+  readonly #stepNs: bigint;
+  #lastNs: bigint;
+
+  constructor(calls: Pick<FileCalls, 'fstat' | 'setMtime'>, start: { readonly lastMtimeNs: bigint; readonly granularityNs: bigint }) {
+    this.#calls = calls;
+    this.#stepNs = start.granularityNs > MICROSECOND_NS ? start.granularityNs : MICROSECOND_NS;
+    this.#lastNs = start.lastMtimeNs;
+  }
+
+  /** The highest mtime given out; the next start continues above it. */
+  get lastMtimeNs(): bigint {
+    return this.#lastNs;
+  }
+
+  /**
+   * Gives a file that is fully written its version, and returns the mtime as the volume stored it. Always set, also when the clock has moved
+   * on: an append gives the same time to another file later, so it must be one that Node can set, and on a network mount the time of
+   * the last write is the server's and may still change with the write-back.
+   */
+  async stamp(file: Descriptor): Promise<bigint> {
+    for (let tries = 0; tries < LIMITS.versionStampTriesMax; tries++) {
+      // Not "one more than the natural time": several files are stamped at once, and each takes its own number before it waits.
+      const wanted = this.#take((await this.#calls.fstat(file)).mtimeNs);
+      await this.#calls.setMtime(file, wanted);
+      const { mtimeNs } = await this.#calls.fstat(file);
+      if (mtimeNs === wanted) return mtimeNs;
+      // The volume rounds: what it stored must still be above everything that was given out before.
+      if (mtimeNs > wanted && mtimeNs >= this.#lastNs) return this.#remember(mtimeNs);
+    }
+    throw new GatewayError('volume_unavailable', { detail: 'The volume does not keep the modification times it is given.', retryAfterMs: LIMITS.settleRetryMs });
+  }
+
+  #take(naturalNs: bigint): bigint {
+    const above = naturalNs > this.#lastNs ? naturalNs : this.#lastNs + this.#stepNs;
+    const rounded = ((above + this.#stepNs - 1n) / this.#stepNs) * this.#stepNs;
+    this.#lastNs = rounded;
+    return rounded;
+  }
+
+  #remember(mtimeNs: bigint): bigint {
+    this.#lastNs = mtimeNs;
+    return mtimeNs;
+  }
+}

@@ -1,0 +1,149 @@
+import type { Clock, Random } from '../domain/clock.ts';
+import { refuse } from '../domain/errors.ts';
+import type { FencingToken } from '../domain/fencing-token.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { VolumeRecord, WriterState } from '../domain/recovery.ts';
+import type { TokenCeilings } from '../domain/token-ceilings.ts';
+import type { Volume, VolumePolicy, Volumes } from '../domain/volume.ts';
+import { fileCalls } from './file-calls.ts';
+import { detectFileSystem, type FileSystem } from './file-system.ts';
+import { openFileVolume } from './file-volume.ts';
+import { Lane } from './lane.ts';
+import type { StartMode } from './life/start-deps.ts';
+import type { VolumeStartResult } from './life/start-report.ts';
+import { startVolume } from './life/start-volume.ts';
+import { SwitchedVolume } from './life/switched-volume.ts';
+import { findOverlaps } from './overlap.ts';
+import { probeReadOnly, type ProbeReport, probeVolume } from './probe.ts';
+
+export interface VolumeSetOptions {
+  readonly policies: readonly VolumePolicy[];
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly gatewayUuid: string;
+  readonly journalUuid: string;
+  readonly markedAsBackup: () => boolean;
+  readonly record: (volume: string) => VolumeRecord;
+  /** The highest mark or floor that the journal has for a volume. */
+  readonly journalKnows: (volume: string) => bigint | null;
+  readonly writerOf: (incarnation: string) => WriterState;
+  readonly endOldProcess: () => Promise<boolean>;
+  /** The highest mtime that a commit on the volume ever had. */
+  readonly lastMtimeNs: (volume: string) => bigint;
+  readonly onChange: (volume: SwitchedVolume) => void;
+  readonly onStampFailure: (volume: string, thrown: unknown) => void;
+}
+
+/** Every configured volume of a gateway, each with its own lane, and the token ceilings that they carry. */
+export class VolumeSet implements Volumes, TokenCeilings {
+  readonly #volumes = new Map<string, SwitchedVolume>();
+  readonly #lanes = new Map<string, Lane>();
+  readonly #options: VolumeSetOptions;
+
+  constructor(options: VolumeSetOptions) {
+    this.#options = options;
+    for (const policy of options.policies) this.#volumes.set(policy.name, this.#made(policy));
+  }
+
+  get(name: string): SwitchedVolume {
+    const volume = this.#volumes.get(name);
+    if (volume === undefined) throw refuse('volume_not_found', 'There is no such volume.');
+    return volume;
+  }
+
+  policy(name: string): VolumePolicy {
+    return this.get(name).policy;
+  }
+
+  all(): readonly SwitchedVolume[] {
+    return [...this.#volumes.values()];
+  }
+
+  reserve(volume: string, token: FencingToken): Promise<void> {
+    return this.get(volume).reserve(token);
+  }
+
+  /** In-flight and waiting calls of each volume, for the metrics. */
+  lanes(): ReadonlyMap<string, Lane> {
+    return this.#lanes;
+  }
+
+  /** Starts them side by side: one that hangs holds up nobody. Rejects when two of them overlap. */
+  async start(): Promise<void> {
+    await this.#refuseOverlaps();
+    await Promise.all(this.all().map((volume) => volume.start()));
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.all().map((volume) => volume.stop()));
+  }
+
+  async #refuseOverlaps(): Promise<void> {
+    const present = [];
+    for (const { name, policy } of this.all()) {
+      if (policy.path === null || !(await this.#answers(policy.path))) continue;
+      present.push({ name, path: policy.path });
+    }
+    const [overlap] = await findOverlaps(present);
+    if (overlap === undefined) return;
+    const how = overlap.why === 'same_directory' ? 'are the same directory' : 'lie one inside the other';
+    throw refuse('invalid_request', `The volumes ${overlap.first} and ${overlap.second} ${how}: one file would have two fences.`);
+  }
+
+  /** A missing or hung volume is not served, so it overlaps with nothing yet. */
+  async #answers(path: string): Promise<boolean> {
+    return (await this.#fileSystem(path)) !== null;
+  }
+
+  #fileSystem(path: string): Promise<FileSystem | null> {
+    return new Promise((resolve) => {
+      const timer = this.#options.clock.after(LIMITS.volumeCallDeadlineMs, () => resolve(null));
+      detectFileSystem(path).then(
+        (found) => {
+          timer.cancel();
+          resolve(found);
+        },
+        () => {
+          timer.cancel();
+          resolve(null);
+        },
+      );
+    });
+  }
+
+  #made(policy: VolumePolicy): SwitchedVolume {
+    const { clock, onChange } = this.#options;
+    const lane = new Lane({ volume: policy.name, inFlightMax: policy.limits.inFlight, queueMax: LIMITS.volumeQueueMax, deadlineMs: LIMITS.volumeCallDeadlineMs, clock });
+    this.#lanes.set(policy.name, lane);
+    const volume: SwitchedVolume = new SwitchedVolume({ policy, clock, onChange, start: (mode) => this.#attempt(volume, lane, mode) });
+    return volume;
+  }
+
+  async #attempt(volume: SwitchedVolume, lane: Lane, mode: StartMode): Promise<VolumeStartResult> {
+    const { policy } = volume;
+    const { clock, random, gatewayUuid, journalUuid, markedAsBackup, record, journalKnows, writerOf, endOldProcess, onStampFailure } = this.#options;
+    // Unknown counts as a network: every call then goes through the lane, with its deadline.
+    const fileSystem = policy.path === null ? null : await this.#fileSystem(policy.path);
+    return startVolume<ProbeReport>(
+      {
+        policy,
+        calls: fileCalls(fileSystem?.local ?? false, lane),
+        owner: gatewayUuid,
+        journalUuid,
+        markedAsBackup,
+        journalKnows: () => journalKnows(policy.name),
+        record: record(policy.name),
+        clock,
+        random,
+        writerOf,
+        endOldProcess,
+        onFenced: () => volume.reincarnate(),
+        onStampFailure: (thrown) => onStampFailure(policy.name, thrown),
+        probe: (calls, root, control) => (control === null ? probeReadOnly(calls, root) : probeVolume(calls, control, random)),
+        openVolume: ({ room, fenceLevel, probe, life, onFenced }): Volume =>
+          openFileVolume({ policy, room, lane, fenceLevel, probe, life, clock, lastMtimeNs: this.#options.lastMtimeNs(policy.name), onFenced }),
+      },
+      mode,
+    );
+  }
+}

@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process';
+import * as fs from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A file system of its own for one test. `unmount` must be called, also when the test failed. */
+export interface Mounted {
+  readonly path: string;
+  remount(options: string): void;
+  unmount(): void;
+}
+
+/** Why file systems cannot be mounted here; `null` when they can. */
+export const cannotMount: string | null = process.getuid?.() === 0 && tryMount() ? null : 'mounting needs root and CAP_SYS_ADMIN';
+
+export function mountTmpfs(options: string): Mounted {
+  return mounted((path) => run('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', path]), () => undefined);
+}
+
+/** A loop-mounted image made by `mkfs.<type>`. Throws when the tool is missing or the kernel refuses the image. */
+export function mountImage(type: string, sizeMiB: number, mkfsOptions: readonly string[], prepare: (path: string) => void = () => undefined): Mounted {
+  const image = join(fs.mkdtempSync(join(tmpdir(), 'fencegate-image-')), 'image');
+  const drop = (): void => fs.rmSync(join(image, '..'), { recursive: true, force: true });
+  try {
+    fs.writeFileSync(image, '');
+    fs.truncateSync(image, sizeMiB * 1_048_576);
+    run(`mkfs.${type}`, [...mkfsOptions, image]);
+    return mounted((path) => { run('mount', ['-o', 'loop', image, path]); prepare(path); }, drop);
+  } catch (error) {
+    drop();
+    throw error;
+  }
+}
+
+/** `source` a second time, at `target` (which must exist and is removed again) or at a new directory. */
+export function bindMount(source: string, target?: string): Mounted {
+  return mounted((path) => run('mount', ['--bind', source, path]), () => undefined, target);
+}
+
+function mounted(mount: (path: string) => void, after: () => void, target?: string): Mounted {
+  const path = target ?? fs.mkdtempSync(join(tmpdir(), 'fencegate-mount-'));
+  try {
+    mount(path);
+  } catch (error) {
+    fs.rmdirSync(path);
+    throw error;
+  }
+  return {
+    path,
+    remount: (options) => run('mount', ['-o', `remount,${options}`, path]),
+    unmount: () => {
+      // Lazily: a descriptor that a failed test left must not keep the mount for ever.
+      run('umount', ['-l', path]);
+      fs.rmdirSync(path);
+      after();
+    },
+  };
+}
+
+function run(command: string, args: readonly string[]): void {
+  execFileSync(command, args, { stdio: 'pipe' });
+}
+
+function tryMount(): boolean {
+  try {
+    mountTmpfs('size=64k').unmount();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,10 @@
+import { onTestFinished } from 'vitest';
+import { type JournalOptions, type OpenedJournal, openJournal } from '../../src/journal/open-journal.ts';
+import { journalOptions } from './journal-options.ts';
+
+/** A real journal in `dataDirectory`, closed when the running test ends. */
+export async function openTestJournal(dataDirectory: string, changes: Partial<JournalOptions> = {}): Promise<OpenedJournal> {
+  const opened = await openJournal(journalOptions(dataDirectory, changes));
+  onTestFinished(() => opened.close());
+  return opened;
+}

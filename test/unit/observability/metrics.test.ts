@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { Metrics } from '../../../src/observability/metrics.ts';
+
+describe('the metrics', () => {
+  it('are all named fencegate_', async () => {
+    const text = await new Metrics().text();
+    const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]);
+    expect(names.length).toBeGreaterThan(10);
+    expect(names.filter((name) => !name?.startsWith('fencegate_'))).toEqual([]);
+    expect(text).toContain('fencegate_nodejs_eventloop_lag_p99_seconds');
+  });
+
+  it('count requests, refusals, acquisitions, holds and commits', async () => {
+    const metrics = new Metrics();
+    metrics.request('PUT', '/v1/files/:volume/*', 201, 0.004);
+    metrics.refused('stale_token');
+    metrics.refused('stale_token');
+    metrics.acquired('exclusive', 'granted', 0.002);
+    metrics.held('exclusive', 'expired', 31);
+    metrics.journalCommit(0.0004, 12);
+    const text = await metrics.text();
+    expect(text).toContain('fencegate_request_seconds_count{method="PUT",route="/v1/files/:volume/*",status="201"} 1');
+    expect(text).toContain('fencegate_refusals_total{code="stale_token"} 2');
+    expect(text).toContain('fencegate_lock_acquisition_seconds_bucket{le="0.0025",mode="exclusive",result="granted"} 1');
+    expect(text).toContain('fencegate_lock_hold_seconds_sum{mode="exclusive",reason="expired"} 31');
+    expect(text).toContain('fencegate_journal_commit_seconds_count 1');
+    expect(text).toContain('fencegate_journal_commit_units_sum 12');
+  });
+
+  it('read a gauge when somebody scrapes, and forget labels that are gone', async () => {
+    const metrics = new Metrics();
+    let volumes = ['a', 'b'];
+    metrics.gauge('fencegate_volume_in_flight', 'Operations in flight', ['volume'], () =>
+      volumes.map((volume) => ({ labels: { volume }, value: 2 })),
+    );
+    expect(await metrics.text()).toContain('fencegate_volume_in_flight{volume="b"} 2');
+    volumes = ['a'];
+    const text = await metrics.text();
+    expect(text).toContain('fencegate_volume_in_flight{volume="a"} 2');
+    expect(text).not.toContain('volume="b"');
+  });
+
+  it('of two gateways in one process are apart', async () => {
+    const one = new Metrics();
+    one.refused('internal');
+    expect(await new Metrics().text()).not.toContain('code="internal"');
+  });
+});
