@@ -1,8 +1,9 @@
 import { Endings } from './endings.ts';
 import { type Options, readOptions } from './options.ts';
+import { machine } from './measure/machine.ts';
 import { makePlace } from './place/file-system.ts';
 import { ensureInstalled } from './place/packages.ts';
-import { describeRun, writeResults } from './report/results.ts';
+import { writeResults } from './report/results.ts';
 import { blockText } from './report/tables.ts';
 import { type Block, playRounds } from './rounds.ts';
 import type { Row } from './rows/row.ts';
@@ -11,6 +12,12 @@ import { Stage } from './stage.ts';
 import { StopLine } from './stop-line.ts';
 
 const INTERRUPTED = 130;
+/** Above this something else takes so much of the machine that even ratios move. */
+const LOAD_MAX = 0.5;
+const OWN_NEEDS = [
+  { command: 'mkfs.ext4', package: 'e2fsprogs' },
+  { command: 'setpriv', package: 'util-linux' },
+];
 
 const endings = new Endings();
 const interrupt = new AbortController();
@@ -34,16 +41,18 @@ try {
 
 /** @returns true when a turn gave no figures. */
 async function bench(options: Options): Promise<boolean> {
-  const startedAt = new Date();
+  const begun = { startedAt: new Date().toISOString(), options: { ...options }, machine: machine() };
   const rows = chosenRows(options);
-  await ensureInstalled([{ command: 'mkfs.ext4', package: 'e2fsprogs' }, { command: 'setpriv', package: 'util-linux' }], say);
+  if (begun.machine.load > LOAD_MAX) say(`the machine is busy (load ${begun.machine.load.toFixed(1)}): these figures are not for keeping`);
+  const turns = rows.flatMap((row) => row.turns);
+  await ensureInstalled([...OWN_NEEDS, ...turns.flatMap((turn) => [...turn.peer.needs, ...(turn.needs ?? [])])], say);
   const place = await makePlace(options.directory, endings, say);
   say(`files on ${place.description}`);
   const stage = new Stage(place, endings, say);
-  for (const turn of rows.flatMap((row) => row.turns)) await stage.running(turn.peer);
+  for (const turn of turns) await stage.running(turn.peer);
   const blocks = await playRounds(rows, options.rounds, options, stage, interrupt.signal);
-  const run = describeRun(startedAt, { ...options }, place, await stage.versions());
-  process.stdout.write(`\n${run.machine.cpus} x ${run.machine.cpu}, Linux ${run.machine.kernel}, Node ${run.machine.node}\n${Object.entries(run.versions).map(([id, version]) => `${id}: ${version}`).join(', ')}\n${run.fileSystem}\n`);
+  const run = { ...begun, fileSystem: place.description, journalled: place.journalled, versions: await stage.versions() };
+  process.stdout.write(`\n${run.machine.cpus} x ${run.machine.cpu}, Linux ${run.machine.kernel}, Node ${run.machine.node}, load before ${run.machine.load.toFixed(1)}\n${Object.entries(run.versions).map(([id, version]) => `${id}: ${version}`).join(', ')}\n${run.fileSystem}\n`);
   for (const block of blocks) process.stdout.write(`\n${blockText(block)}\n`);
   process.stdout.write(`\nresults in ${await writeResults(run, blocks)}\n`);
   return hasProblem(blocks);

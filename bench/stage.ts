@@ -4,13 +4,13 @@ import type { Endings } from './endings.ts';
 import { Driver } from './load/driver.ts';
 import type { ProcessTree } from './measure/process-tree.ts';
 import type { Place } from './place/file-system.ts';
-import { ensureInstalled, type Needed } from './place/packages.ts';
+import type { Needed } from './place/packages.ts';
 
 /** A server (or another product) that takes turns with the others in a run. */
 export interface Peer<Running extends RunningPeer> {
   readonly id: string;
   readonly needs: readonly Needed[];
-  /** Starts it with its files in `directory`, which is empty and its own. @throws StopLine when it cannot be started. */
+  /** Starts it, its packages installed, with its files in `directory`, which is empty and its own. @throws StopLine when it cannot be started. */
   start(directory: string, stage: Stage): Promise<Running>;
 }
 
@@ -49,7 +49,6 @@ export class Stage {
   }
 
   async #start<Running extends RunningPeer>(peer: Peer<Running>): Promise<Running> {
-    await ensureInstalled(peer.needs, this.say);
     const directory = join(this.place.directory, peer.id);
     await mkdir(directory);
     return peer.start(directory, this);

@@ -1,13 +1,13 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Machine, machine } from '../measure/machine.ts';
-import type { Place } from '../place/file-system.ts';
+import type { Machine } from '../measure/machine.ts';
 import type { Block } from '../rounds.ts';
 import { ratiosOf } from './ratios.ts';
 
 const RESULTS = fileURLToPath(new URL('../results', import.meta.url));
 
+/** Under what circumstances the figures came about. */
 export interface Run {
   readonly startedAt: string;
   readonly options: Readonly<Record<string, unknown>>;
@@ -15,10 +15,6 @@ export interface Run {
   readonly fileSystem: string;
   readonly journalled: boolean;
   readonly versions: Readonly<Record<string, string>>;
-}
-
-export function describeRun(startedAt: Date, options: Readonly<Record<string, unknown>>, place: Place, versions: Readonly<Record<string, string>>): Run {
-  return { startedAt: startedAt.toISOString(), options, machine: machine(), fileSystem: place.description, journalled: place.journalled, versions };
 }
 
 /** Writes every sample of every round, and the ratios. @returns the file's path. */

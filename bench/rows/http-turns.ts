@@ -2,7 +2,6 @@ import type { Amount, RequestPlan } from '../load/plan.ts';
 import { runWrk } from '../load/wrk.ts';
 import { fencegate } from '../peers/fencegate.ts';
 import { type HttpPeer, requestHead } from '../peers/http-peer.ts';
-import { ensureInstalled } from '../place/packages.ts';
 import type { Peer, Stage } from '../stage.ts';
 import { measured } from './measured.ts';
 import type { Sample, Turn, TurnLength } from './row.ts';
@@ -74,11 +73,11 @@ export function getTurn(contestant: string, peer: Peer<HttpPeer>, bodyBytes: num
   return {
     contestant,
     peer,
+    needs: repeat === 'timed' ? [{ command: 'wrk', package: 'wrk' }] : [],
     run: async (stage, connections, length) => {
       const running = await stage.running(peer);
       await seedOnce(stage, peer.id, running, file, bodyBytes);
       if (repeat === 'timed') {
-        await ensureInstalled([{ command: 'wrk', package: 'wrk' }], stage.say);
         return measured(stage, running, () => runWrk(`http://127.0.0.1:${running.port}${running.target(file)}`, connections, length.seconds));
       }
       const request = { head: requestHead('GET', running.target(file), running.port, {}), bodyBytes: 0, expectsContinue: false };

@@ -1,4 +1,5 @@
 import type { Memory } from '../measure/process-tree.ts';
+import type { Needed } from '../place/packages.ts';
 import type { Peer, RunningPeer, Stage } from '../stage.ts';
 
 /** What one turn of one contestant gave. */
@@ -23,6 +24,8 @@ export interface Turn {
   readonly contestant: string;
   /** What it works on: started before the first round. */
   readonly peer: Peer<RunningPeer>;
+  /** Commands beyond those of the peer. */
+  readonly needs?: readonly Needed[];
   run(stage: Stage, connections: number, length: TurnLength): Promise<Sample>;
 }
 

@@ -19,8 +19,8 @@ export function readTls(files: TlsFiles): TlsSecrets {
 }
 
 /** The first signs, all verify. Throws `ConfigError` for a key under 32 bytes. */
-export function readSigningKeys(config: Config): { readonly id: string; readonly key: Buffer }[] {
-  return config.signingKeys.map(({ id, file }) => ({ id, key: readKey(file) }));
+export function readSigningKeys(config: Config): { readonly id: string; readonly secret: Buffer }[] {
+  return config.signingKeys.map(({ id, file }) => ({ id, secret: readKey(file) }));
 }
 
 /** `null`: the audit chain is a plain hash. Throws `ConfigError` for a key under 32 bytes. */

@@ -31,11 +31,11 @@ export const LIMITS = {
   deadlockConfirmMs: 50,
   deadlockVisitsMax: 10_000,
   waitForLinksMax: 10_000,
-  endedLeasesMax: 200_000,
+  endedLeasesMax: 100_000,
   endedSessionsMax: 200_000,
   lostPerSessionMax: 1_000,
   endsPerUnitMax: 200,
-  lockEventsMax: 100_000,
+  lockEventsMax: 20_000,
   lockEventsBufferMax: 1_000,
   lockPageMax: 1_000,
   lockExpiryCheckMsMax: 60_000,
@@ -96,7 +96,7 @@ export const LIMITS = {
   journalSizeLimitBytes: 67_108_864,
   journalCheckpointEveryMs: 15_000,
   journalMaintenanceEveryMs: 60_000,
-  journalMaintenanceRowsMax: 2_000,
+  journalMaintenanceRowsMax: 1_000,
   journalIntentsKeptMs: 86_400_000,
   /** How many records one short read transaction of an audit query may look at. */
   auditWindowMax: 65_536,
@@ -146,4 +146,8 @@ export const LIMITS = {
   stampRefreshMs: 1_000,
   ownerHeartbeatMs: 1_000,
   refusalWindowMs: 1_000,
+
+  doctorLocksMax: 1_000,
+  heldLongMs: 300_000,
+  queueLong: 100,
 } as const;

@@ -1,4 +1,3 @@
-import type { ErrorCode } from './errors.ts';
 import type { FencingToken } from './fencing-token.ts';
 import type { LeaseMode, LeaseState } from './lease.ts';
 import type { Caller } from './principal.ts';
@@ -43,18 +42,6 @@ export interface LeaseView {
   readonly acquiredZnodePath: string | null;
   readonly reason: string | null;
   readonly metadata: Readonly<Record<string, unknown>> | null;
-  /** `exclusive` while an upgrade waits for the other readers (the 202 of convert); poll the lease until it is `null`. */
-  readonly pendingMode: LeaseMode | null;
-}
-
-/** One answer of a batch of heartbeats: `code` is the refusal of this session alone. */
-export interface HeartbeatView {
-  readonly sessionId: string;
-  readonly expiresInMs: number;
-  /** Lease ids that ended without the client's doing. */
-  readonly lost: readonly string[];
-  readonly code: ErrorCode | null;
-  readonly retryAfterMs: number | null;
 }
 
 export interface SessionView {
@@ -102,15 +89,13 @@ export interface LockService {
   /** For a waiter the long poll that keeps its place. Rejects with `lease_not_found`. */
   lease(caller: Caller, leaseId: string, waitMs: number, signal: AbortSignal): Promise<LeaseView>;
   renew(caller: Caller, leaseId: string): Promise<LeaseView>;
-  /** To `shared`: done when it resolves. To `exclusive`: done, or `pendingMode` says that it waits; to `shared` again gives that up. Rejects with `upgrade_conflict`, `lease_not_held`. */
+  /** To `shared`: done when it resolves. To `exclusive`: done, or still `shared` when it waits for the other readers (`lease` polls for the end of that; converting to `shared` gives it up). Rejects with `upgrade_conflict`, `lease_not_held`. */
   convert(caller: Caller, leaseId: string, mode: LeaseMode, signal: AbortSignal): Promise<LeaseView>;
   /** Idempotent. `holdId` takes that hold off, `all` every one; also cancels a waiter. */
   release(caller: Caller, leaseId: string, options: { readonly holdId: string | null; readonly all: boolean }): Promise<void>;
 
   createSession(caller: Caller, request: { readonly ttlMs: number | null; readonly clientId: string | null }): Promise<SessionView>;
   heartbeat(caller: Caller, sessionId: string): Promise<{ readonly expiresInMs: number; readonly lost: readonly string[] }>;
-  /** At most `heartbeatBatchMax`; one refusal does not touch the others. */
-  heartbeats(caller: Caller, sessionIds: readonly string[]): Promise<readonly HeartbeatView[]>;
   endSession(caller: Caller, sessionId: string): Promise<void>;
   endSessionByRef(caller: Caller, sessionRef: string): Promise<void>;
   sessions(): readonly SessionView[];

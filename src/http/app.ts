@@ -11,7 +11,7 @@ import { apiDocs } from './plugins/api-docs.ts';
 import { arrival } from './plugins/arrival.ts';
 import { bodies, streamedBodies } from './plugins/bodies.ts';
 import { problems } from './plugins/problems.ts';
-import { requestLog } from './plugins/request-log.ts';
+import { PatternLog, requestLog } from './plugins/request-log.ts';
 import { recordBrokenRequest } from './refusal-record.ts';
 import { routedUrl } from './request-target.ts';
 import { adminRoutes } from './routes/admin.ts';
@@ -37,7 +37,7 @@ export function buildApp(deps: HttpDeps): FastifyInstance {
   const newRequestId = (): string => `req_${randomName(deps.random, REQUEST_ID_BYTES)}`;
   const app = fastify<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     loggerInstance: deps.log,
-    disableRequestLogging: true,
+    logController: new PatternLog(deps.log),
     serverFactory: (handler) => createHttpServer(handler, deps.settings.tls, deps.clock),
     clientErrorHandler: clientErrorHandler(deps.clock, newRequestId, (refusal) => recordBrokenRequest(deps, refusal)),
     rewriteUrl: ({ url = '/' }) => routedUrl(url),

@@ -8,8 +8,9 @@ import { lingeringClose } from './lingering-close.ts';
 import { problemOf } from './problem.ts';
 
 interface ParserError extends Error {
-  readonly code?: string;
-  readonly rawPacket?: Buffer;
+  readonly code?: unknown;
+  /** What the parser was reading; its declared type and what arrives differ. */
+  readonly rawPacket?: unknown;
 }
 
 export interface EarlyRefusal {
@@ -38,7 +39,7 @@ export function clientErrorHandler(clock: Clock, newRequestId: () => string, ref
     answered.add(socket);
     const requestId = newRequestId();
     const { code, detail } = verdict(error);
-    const method = METHOD.exec(error.rawPacket?.toString('latin1', 0, 20) ?? '')?.[1] ?? null;
+    const method = METHOD.exec(startOf(error.rawPacket))?.[1] ?? null;
     refused({ code, requestId, remoteAddress: socket.remoteAddress ?? '', method });
     lingeringClose(socket, clock, rawAnswer(code, detail, requestId));
   };
@@ -61,10 +62,14 @@ function verdict(error: ParserError): { code: ErrorCode; detail: string } {
   return { code: 'headers_too_large', detail: `The header section may have ${LIMITS.headerBytesMax} bytes.` };
 }
 
-function requestLineIsLong(packet: Buffer | undefined): boolean {
-  if (packet === undefined) return false;
+function requestLineIsLong(packet: unknown): boolean {
+  if (!Buffer.isBuffer(packet)) return false;
   const end = packet.indexOf('\r\n');
-  return METHOD.test(packet.toString('latin1', 0, 20)) && (end === -1 || end > LIMITS.uriBytesMax);
+  return METHOD.test(startOf(packet)) && (end === -1 || end > LIMITS.uriBytesMax);
+}
+
+function startOf(packet: unknown): string {
+  return Buffer.isBuffer(packet) ? packet.toString('latin1', 0, 20) : '';
 }
 
 function rawAnswer(code: ErrorCode, detail: string, requestId: string): string {

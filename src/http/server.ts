@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
-import { createServer as createSecureServer } from 'node:https';
+import { createServer as createSecureServer, type ServerOptions as SecureServerOptions } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Clock } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -8,9 +8,9 @@ import { lingerBeforeClose } from './lingering-close.ts';
 
 /** PEM texts; with `clientCa` the client's certificate is asked for and verified (mutual TLS). */
 export interface TlsSettings {
-  readonly cert: string;
-  readonly key: string;
-  readonly clientCa: string | null;
+  readonly cert: string | Buffer;
+  readonly key: string | Buffer;
+  readonly clientCa: string | Buffer | null;
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -50,7 +50,7 @@ export function createHttpServer(handler: Handler, tls: TlsSettings | null, cloc
   return server;
 }
 
-function secure(tls: TlsSettings): { cert: string; key: string; minVersion: 'TLSv1.2'; ca?: string; requestCert?: boolean; rejectUnauthorized?: boolean } {
+function secure(tls: TlsSettings): SecureServerOptions {
   const base = { cert: tls.cert, key: tls.key, minVersion: 'TLSv1.2' as const };
   return tls.clientCa === null ? base : { ...base, ca: tls.clientCa, requestCert: true, rejectUnauthorized: true };
 }

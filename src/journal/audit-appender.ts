@@ -31,7 +31,9 @@ export class AuditAppender {
   }
 
   #stored(db: Database): ChainPosition {
-    const last = db.prepare<[], { seq: number; hash: Buffer; at_high_ms: number }>('SELECT seq, hash, at_high_ms FROM audit ORDER BY seq DESC LIMIT 1').get();
+    const last = db
+      .prepare<[], { seq: number; hash: Buffer; at_high_ms: number }>('SELECT seq, hash, at_high_ms FROM audit ORDER BY seq DESC LIMIT 1')
+      .get();
     const regressionMs = this.#facts.number('audit_regression_ms');
     if (last !== undefined) return { seq: last.seq, hash: last.hash, atHighMs: last.at_high_ms, regressionMs };
     const anchor = readAnchor(this.#facts, this.#keys);

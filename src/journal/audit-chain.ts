@@ -49,9 +49,29 @@ function encode(field: string | number | bigint | null): string {
 /** All fields of a record in a fixed order; a new field goes to the end and is only encoded when it is not `null`. */
 function fieldsOf(seq: number, record: AuditDraft): readonly (string | number | bigint | null)[] {
   return [
-    seq, record.at, record.action, record.volume, record.path, record.outcome, record.code, record.status, record.principal, record.clientId,
-    record.remoteAddress, record.requestId, record.operationId, record.leaseRef, record.fencingToken, record.highWaterMark, record.sizeBytes,
-    record.digest, record.etagBefore, record.etagAfter, record.durationMs, record.fenceLevel, record.count,
+    seq,
+    record.at,
+    record.action,
+    record.volume,
+    record.path,
+    record.outcome,
+    record.code,
+    record.status,
+    record.principal,
+    record.clientId,
+    record.remoteAddress,
+    record.requestId,
+    record.operationId,
+    record.leaseRef,
+    record.fencingToken,
+    record.highWaterMark,
+    record.sizeBytes,
+    record.digest,
+    record.etagBefore,
+    record.etagAfter,
+    record.durationMs,
+    record.fenceLevel,
+    record.count,
   ];
 }
 

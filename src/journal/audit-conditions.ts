@@ -1,16 +1,22 @@
 import type { AuditFilter } from '../domain/audit-record.ts';
 
-/** SQL for an audit filter. `index` serves the most selective condition; the others are checked on the rows it finds. */
-export interface AuditConditions {
-  readonly index: string | null;
-  readonly sql: readonly string[];
-  readonly values: Readonly<Record<string, string | bigint>>;
-  /** More than the indexed condition has to be checked, so rows may be looked at in vain. */
-  readonly residual: boolean;
-  readonly prefix: { readonly from: string; readonly to: string } | null;
+/** One condition that an index serves. */
+export interface IndexedCondition {
+  readonly index: string;
+  readonly sql: string;
+  /** Rows come out of the index in the order of `seq`; a prefix spans many values, whose rows have to be sorted. */
+  readonly inOrder: boolean;
 }
 
-/** Equality filters, the most selective first: the first one present chooses the index. */
+/** SQL for an audit filter: any of the indexed conditions may lead, all of them are checked. */
+export interface AuditConditions {
+  /** The more selective by their nature first. */
+  readonly indexed: readonly IndexedCondition[];
+  /** The range of time, checked on the rows that are found; the search narrows its range of `seq` by it before. */
+  readonly sql: readonly string[];
+}
+
+/** The columns with an index for equality, the most selective first. */
 const EQUALITIES = [
   ['operationId', 'operation_id', 'audit_operation'],
   ['requestId', 'request_id', 'audit_request'],
@@ -24,36 +30,39 @@ const EQUALITIES = [
   ['volume', 'volume', 'audit_volume'],
 ] as const;
 
-/** Sorts after every path that begins with the prefix. */
+/** Sorts after every character of a path. */
 const LAST_CHARACTER = '\u{10FFFF}';
 
-/** `:inFlight` is a JSON list of the operations that are pending now; `pending` is computed, never stored. */
-function outcomeCondition(outcome: NonNullable<AuditFilter['outcome']>): { readonly sql: string; readonly value: string; readonly index: string; readonly exact: boolean } {
+/** `:inFlight` is a JSON list of the operations under way now: `pending` is computed, never stored. */
+function outcomeCondition(outcome: NonNullable<AuditFilter['outcome']>): IndexedCondition {
   const inFlight = 'operation_id IN (SELECT value FROM json_each(:inFlight))';
-  if (outcome === 'pending') return { sql: `outcome = :outcome AND ${inFlight}`, value: 'committed', index: 'audit_operation', exact: false };
-  if (outcome === 'committed') return { sql: `outcome = :outcome AND (operation_id IS NULL OR NOT ${inFlight})`, value: 'committed', index: 'audit_outcome', exact: false };
-  return { sql: 'outcome = :outcome', value: outcome, index: 'audit_outcome', exact: true };
+  if (outcome === 'pending') return { index: 'audit_operation', sql: `${inFlight} AND outcome = 'committed'`, inOrder: false };
+  if (outcome === 'committed')
+    return { index: 'audit_outcome', sql: `outcome = 'committed' AND (operation_id IS NULL OR NOT ${inFlight})`, inOrder: true };
+  return { index: 'audit_outcome', sql: 'outcome = :outcome', inOrder: true };
 }
 
 export function auditConditions(filter: AuditFilter): AuditConditions {
+  const indexed: IndexedCondition[] = [];
+  for (const [field, column, index] of EQUALITIES) {
+    if (filter[field] !== undefined) indexed.push({ index, sql: `${column} = :${field}`, inOrder: true });
+  }
+  if (filter.outcome !== undefined) indexed.push(outcomeCondition(filter.outcome));
+  if (filter.pathPrefix !== undefined && filter.pathPrefix !== '')
+    indexed.push({ index: 'audit_path', sql: 'path >= :pathPrefix AND path < :pathPrefixEnd', inOrder: false });
   const sql: string[] = [];
-  const values: Record<string, string | bigint> = {};
-  let index: string | null = null;
-  let exact = true;
-  for (const [field, column, name] of EQUALITIES) {
-    const value = filter[field];
-    if (value === undefined) continue;
-    index ??= name;
-    sql.push(`${column} = :${column}`);
-    values[column] = value;
-  }
-  if (filter.outcome !== undefined) {
-    const outcome = outcomeCondition(filter.outcome);
-    index ??= outcome.index;
-    exact = outcome.exact;
-    sql.push(outcome.sql);
-    values['outcome'] = outcome.value;
-  }
-  const prefix = filter.pathPrefix === undefined || filter.pathPrefix === '' ? null : { from: filter.pathPrefix, to: `${filter.pathPrefix}${LAST_CHARACTER}` };
-  return { index, sql, values, residual: sql.length > 1 || !exact || prefix !== null || filter.since !== undefined || filter.until !== undefined, prefix };
+  if (filter.since !== undefined) sql.push('at_ms >= :sinceMs');
+  if (filter.until !== undefined) sql.push('at_ms < :untilMs');
+  return { indexed, sql };
+}
+
+/** The values for the names in the conditions' SQL; `since` and `until` in ms. */
+export function conditionValues(
+  filter: AuditFilter,
+  times: { readonly sinceMs: number; readonly untilMs: number },
+  inFlight: readonly string[],
+): Record<string, unknown> {
+  const values: Record<string, unknown> = { ...filter, ...times, inFlight: JSON.stringify(inFlight) };
+  if (filter.pathPrefix !== undefined) values['pathPrefixEnd'] = `${filter.pathPrefix}${LAST_CHARACTER}`;
+  return values;
 }

@@ -22,7 +22,10 @@ export class AuditReader {
     this.#parts = parts;
   }
 
-  async page(filter: AuditFilter, page: { readonly order: 'asc' | 'desc'; readonly limit: number; readonly cursor: string | null }): Promise<AuditPage> {
+  async page(
+    filter: AuditFilter,
+    page: { readonly order: 'asc' | 'desc'; readonly limit: number; readonly cursor: string | null },
+  ): Promise<AuditPage> {
     const from = page.cursor === null ? null : decodeAuditCursor(page.cursor, page.order);
     if (from === null) await this.#parts.beforeQuery();
     const snapshot = from?.snapshot ?? this.#parts.head().seq;
@@ -77,7 +80,15 @@ export class AuditReader {
   async verify(fromSeq: number | null, signal: AbortSignal): Promise<ChainReport> {
     const head = this.#parts.head();
     let step: VerifyStep = { from: fromSeq, previousHash: null, keyed: false, until: head.seq, limit: LIMITS.auditPageMax };
-    const report = { valid: true, records: 0, firstSeq: null as number | null, lastSeq: null as number | null, headHash: head.hash, firstBadSeq: null as number | null };
+    const report = {
+      valid: true,
+      records: 0,
+      firstSeq: null as number | null,
+      lastSeq: null as number | null,
+      headHash: head.hash,
+      firstBadSeq: null as number | null,
+    };
+    if (fromSeq !== null && fromSeq > head.seq) return report;
     for (;;) {
       signal.throwIfAborted();
       const found = await this.#parts.verify(step);

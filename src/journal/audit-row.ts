@@ -37,8 +37,28 @@ export interface AuditRow {
 }
 
 const COLUMNS = [
-  'at', 'action', 'volume', 'path', 'outcome', 'code', 'status', 'principal', 'client_id', 'remote_address', 'request_id', 'operation_id', 'lease_ref',
-  'fencing_token', 'high_water_mark', 'size_bytes', 'digest', 'etag_before', 'etag_after', 'duration_ms', 'fence_level', 'count',
+  'at',
+  'action',
+  'volume',
+  'path',
+  'outcome',
+  'code',
+  'status',
+  'principal',
+  'client_id',
+  'remote_address',
+  'request_id',
+  'operation_id',
+  'lease_ref',
+  'fencing_token',
+  'high_water_mark',
+  'size_bytes',
+  'digest',
+  'etag_before',
+  'etag_after',
+  'duration_ms',
+  'fence_level',
+  'count',
 ] as const;
 
 /** `seq`, the two times in ms, the record, the key and the two hashes, in the order that `insertValues` gives. */
@@ -48,9 +68,28 @@ export const INSERT_AUDIT = `INSERT INTO audit (seq, at_ms, at_high_ms, chain_ke
 /** The record's own columns, in the order of `INSERT_AUDIT`. */
 export function recordValues(record: AuditDraft): readonly (string | number | bigint | null)[] {
   return [
-    record.at, record.action, record.volume, record.path, record.outcome, record.code, record.status, record.principal, record.clientId,
-    record.remoteAddress, record.requestId, record.operationId, record.leaseRef, record.fencingToken, record.highWaterMark, record.sizeBytes,
-    record.digest, record.etagBefore, record.etagAfter, record.durationMs, record.fenceLevel, record.count,
+    record.at,
+    record.action,
+    record.volume,
+    record.path,
+    record.outcome,
+    record.code,
+    record.status,
+    record.principal,
+    record.clientId,
+    record.remoteAddress,
+    record.requestId,
+    record.operationId,
+    record.leaseRef,
+    record.fencingToken,
+    record.highWaterMark,
+    record.sizeBytes,
+    record.digest,
+    record.etagBefore,
+    record.etagAfter,
+    record.durationMs,
+    record.fenceLevel,
+    record.count,
   ];
 }
 

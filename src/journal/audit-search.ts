@@ -2,7 +2,7 @@ import type { Database } from 'better-sqlite3';
 import type { AuditFilter, AuditRecord } from '../domain/audit-record.ts';
 import { refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type AuditConditions, auditConditions } from './audit-conditions.ts';
+import { type AuditConditions, auditConditions, conditionValues, type IndexedCondition } from './audit-conditions.ts';
 import { type AuditRow, recordOf } from './audit-row.ts';
 import { InternalFacts } from './internal-facts.ts';
 import { SeqSearch } from './seq-search.ts';
@@ -33,7 +33,6 @@ interface Range {
 }
 
 const FIRST_WINDOW = 4_096;
-const PREFIX = 'path >= :prefixFrom AND path < :prefixTo';
 
 function timeOf(text: string, name: string): number {
   const ms = Date.parse(text);
@@ -60,11 +59,18 @@ export class AuditSearch {
     const conditions = auditConditions(step.filter);
     const range = this.#range(step);
     if (range === null) return { records: [], after: null, window: 0 };
-    if (this.#isRare(step, conditions)) return this.#take(step, conditions, range, range, true);
-    const unbounded = conditions.index !== null && !conditions.residual;
-    const window = unbounded ? Number.MAX_SAFE_INTEGER : Math.max(FIRST_WINDOW, step.window);
-    const part = step.order === 'asc' ? { low: range.low, high: Math.min(range.high, range.low + window - 1) } : { low: Math.max(range.low, range.high - window + 1), high: range.high };
-    return this.#take({ ...step, window }, conditions, range, part, false);
+    const values = valuesOf(step);
+    const rare = conditions.indexed.find((condition) => this.#isRare(condition, values));
+    if (rare !== undefined) return this.#take(step, values, searchSql(conditions, step.order, rare), range, range);
+    const leading = conditions.indexed.find(({ inOrder }) => inOrder);
+    // With nothing else to check, every row that the index gives is a match, and the limit is bound enough.
+    const alone = leading !== undefined && conditions.indexed.length + conditions.sql.length === 1;
+    const window = alone ? Number.MAX_SAFE_INTEGER : Math.max(FIRST_WINDOW, step.window);
+    const part =
+      step.order === 'asc'
+        ? { low: range.low, high: Math.min(range.high, range.low + window - 1) }
+        : { low: Math.max(range.low, range.high - window + 1), high: range.high };
+    return this.#take({ ...step, window }, values, searchSql(conditions, step.order, leading ?? null), range, part);
   }
 
   /** The places of the log that can match: what is left of the snapshot, narrowed by time. `null`: none. */
@@ -85,23 +91,20 @@ export class AuditSearch {
   }
 
   /** Few matches are fetched by their index at once, whatever else has to be checked on them; many are met soon on a walk along the log. */
-  #isRare(step: SearchStep, conditions: AuditConditions): boolean {
+  #isRare({ index, sql }: IndexedCondition, values: Record<string, unknown>): boolean {
     const most = LIMITS.auditRareMatchesMax;
-    const index = conditions.index ?? (conditions.prefix === null ? null : 'audit_path');
-    const condition = conditions.index === null ? PREFIX : conditions.sql[0];
-    if (index === null || condition === undefined) return false;
     const count = this.#db
-      .prepare<[Record<string, unknown>], number>(`SELECT count(*) FROM (SELECT 1 FROM audit INDEXED BY ${index} WHERE ${condition} LIMIT ${most + 1})`)
+      .prepare<[Record<string, unknown>], number>(`SELECT count(*) FROM (SELECT 1 FROM audit INDEXED BY ${index} WHERE ${sql} LIMIT ${most + 1})`)
       .pluck()
-      .get(bindings(step, conditions, { low: 0, high: 0 }));
+      .get(values);
     return (count ?? 0) <= most;
   }
 
-  #take(step: SearchStep, conditions: AuditConditions, range: Range, part: Range, rare: boolean): SearchFound {
+  #take(step: SearchStep, values: Record<string, unknown>, sql: string, range: Range, part: Range): SearchFound {
     const rows = this.#db
-      .prepare<[Record<string, unknown>], AuditRow>(searchSql(conditions, step, rare))
+      .prepare<[Record<string, unknown>], AuditRow>(sql)
       .safeIntegers()
-      .all(bindings(step, conditions, part));
+      .all({ ...values, low: part.low, high: part.high, snapshot: step.snapshot, limit: step.limit });
     const records = rows.map(recordOf);
     const last = records.at(-1);
     const done = part.low === range.low && part.high === range.high;
@@ -111,24 +114,17 @@ export class AuditSearch {
   }
 }
 
-/** Exported for the test that asks SQLite for its plan. `rare`: few rows match the index's condition. */
-export function searchSql(conditions: AuditConditions, step: Pick<SearchStep, 'filter' | 'order'>, rare: boolean): string {
-  const byPrefix = rare && conditions.index === null && conditions.prefix !== null;
-  const index = byPrefix ? 'audit_path' : conditions.index;
-  // The plus keeps SQLite from walking the log by `seq` where the few rows of the prefix are to be sorted instead.
-  const where = [byPrefix ? '+seq BETWEEN :low AND :high' : 'seq BETWEEN :low AND :high', '(superseded_by IS NULL OR superseded_by > :snapshot)', ...conditions.sql];
-  if (conditions.prefix !== null) where.push(PREFIX);
-  if (step.filter.since !== undefined) where.push('at_ms >= :sinceMs');
-  if (step.filter.until !== undefined) where.push('at_ms < :untilMs');
-  const source = index === null ? 'audit NOT INDEXED' : `audit INDEXED BY ${index}`;
-  return `SELECT * FROM ${source} WHERE ${where.join(' AND ')} ORDER BY seq ${step.order === 'asc' ? 'ASC' : 'DESC'} LIMIT :limit`;
+/** Exported for the test that asks SQLite for its plan. `leading` is the condition whose index is used; `null`: a walk along the log. */
+export function searchSql(conditions: AuditConditions, order: 'asc' | 'desc', leading: IndexedCondition | null): string {
+  // The plus keeps SQLite from walking the log by `seq` where the few rows of an index are to be sorted instead.
+  const range = leading === null || leading.inOrder ? 'seq BETWEEN :low AND :high' : '+seq BETWEEN :low AND :high';
+  const where = [range, '(superseded_by IS NULL OR superseded_by > :snapshot)', ...conditions.indexed.map(({ sql }) => sql), ...conditions.sql];
+  const source = leading === null ? 'audit NOT INDEXED' : `audit INDEXED BY ${leading.index}`;
+  return `SELECT * FROM ${source} WHERE ${where.join(' AND ')} ORDER BY seq ${order === 'asc' ? 'ASC' : 'DESC'} LIMIT :limit`;
 }
 
-function bindings({ filter, snapshot, limit, inFlight }: SearchStep, conditions: AuditConditions, part: Range): Record<string, unknown> {
-  const values: Record<string, unknown> = { ...conditions.values, low: part.low, high: part.high, snapshot, limit };
-  if (conditions.prefix !== null) Object.assign(values, { prefixFrom: conditions.prefix.from, prefixTo: conditions.prefix.to });
-  if (filter.outcome === 'committed' || filter.outcome === 'pending') values['inFlight'] = JSON.stringify(inFlight);
-  if (filter.since !== undefined) values['sinceMs'] = timeOf(filter.since, 'since');
-  if (filter.until !== undefined) values['untilMs'] = timeOf(filter.until, 'until');
-  return values;
+function valuesOf({ filter, inFlight }: SearchStep): Record<string, unknown> {
+  const sinceMs = filter.since === undefined ? 0 : timeOf(filter.since, 'since');
+  const untilMs = filter.until === undefined ? 0 : timeOf(filter.until, 'until');
+  return conditionValues(filter, { sinceMs, untilMs }, inFlight);
 }

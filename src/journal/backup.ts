@@ -15,7 +15,8 @@ export async function backupTo(db: Database.Database, destination: string): Prom
   try {
     closeSync(openSync(destination, 'wx', 0o600));
   } catch (thrown) {
-    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'EEXIST') throw refuse('invalid_request', 'The file for the backup exists already; name a new one.');
+    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'EEXIST')
+      throw refuse('invalid_request', 'The file for the backup exists already; name a new one.');
     throw thrown;
   }
   await db.backup(destination, { progress: () => PAGES_PER_STEP });

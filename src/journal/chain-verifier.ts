@@ -37,9 +37,15 @@ export class ChainVerifier {
   constructor(db: Database, keys: ChainKeys) {
     this.#keys = keys;
     this.#facts = new InternalFacts(db);
-    this.#page = db.prepare<[number, number, number], AuditRow>('SELECT * FROM audit WHERE seq >= ? AND seq <= ? ORDER BY seq LIMIT ?').safeIntegers();
+    this.#page = db
+      .prepare<[number, number, number], AuditRow>('SELECT * FROM audit WHERE seq >= ? AND seq <= ? ORDER BY seq LIMIT ?')
+      .safeIntegers();
     this.#hashAt = db.prepare<[number], Buffer>('SELECT hash FROM audit WHERE seq = ?').pluck();
-    this.#successor = db.prepare<[bigint, string | null, string | null, string | null], number>('SELECT 1 FROM audit WHERE seq = ? AND operation_id IS ? AND volume IS ? AND path IS ?').pluck();
+    this.#successor = db
+      .prepare<[bigint, string | null, string | null, string | null], number>(
+        'SELECT 1 FROM audit WHERE seq = ? AND operation_id IS ? AND volume IS ? AND path IS ?',
+      )
+      .pluck();
   }
 
   step(step: VerifyStep): VerifyFound {
@@ -61,7 +67,14 @@ export class ChainVerifier {
     // Fewer rows than the chain should have: its end was cut off.
     if (bad === null && rows.length < step.limit && expected <= step.until) bad = expected;
     const last = rows.at(-1);
-    return { records: rows.length, firstSeq, lastSeq: last === undefined ? null : Number(last.seq), lastHash: previous.toString('hex'), keyed, firstBadSeq: bad };
+    return {
+      records: rows.length,
+      firstSeq,
+      lastSeq: last === undefined ? null : Number(last.seq),
+      lastHash: previous.toString('hex'),
+      keyed,
+      firstBadSeq: bad,
+    };
   }
 
   #start({ from, previousHash }: VerifyStep): { readonly from: number; readonly previous: Buffer; readonly genuine: boolean } {
@@ -86,6 +99,10 @@ export class ChainVerifier {
   /** The flag that hides a record is outside the chain, so it must point to a later record of the same operation and resource. */
   #isHiddenRightly(row: AuditRow): boolean {
     if (row.superseded_by === null) return true;
-    return row.operation_id !== null && row.superseded_by > row.seq && this.#successor.get(row.superseded_by, row.operation_id, row.volume, row.path) !== undefined;
+    return (
+      row.operation_id !== null &&
+      row.superseded_by > row.seq &&
+      this.#successor.get(row.superseded_by, row.operation_id, row.volume, row.path) !== undefined
+    );
   }
 }

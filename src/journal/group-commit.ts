@@ -1,6 +1,6 @@
 import type { Database, Statement } from 'better-sqlite3';
-import { LIMITS } from '../domain/limits.ts';
 import type { JournalOp } from '../domain/journal.ts';
+import { LIMITS } from '../domain/limits.ts';
 import type { AuditAppender } from './audit-appender.ts';
 import { InternalFacts } from './internal-facts.ts';
 import type { OwnerSeat } from './owner-row.ts';
@@ -8,6 +8,13 @@ import { type FailureKind, failureKind } from './sqlite-failure.ts';
 import type { UnitEffects, UnitWriter } from './unit-writer.ts';
 
 export type Unit = readonly JournalOp[];
+
+/** What the main thread knows to be settled; written along with the next units. */
+export interface SettlementNote {
+  readonly lowWater: number;
+  /** Operations whose mark as undecided is over. */
+  readonly closed: readonly string[];
+}
 
 export type UnitResult = { readonly ok: true; readonly effects: UnitEffects } | { readonly ok: false; readonly message: string };
 
@@ -55,13 +62,13 @@ export class GroupCommit {
   }
 
   /** All units together; when one of them is at fault, again with a savepoint around each, so that it fails alone. */
-  run(units: readonly Unit[], lowWater: number): GroupResult {
-    const together = this.#attempt(() => units.map((unit): UnitResult => ({ ok: true, effects: this.#units.write(unit) })), lowWater);
-    return together === 'bug' ? this.#separately(units, lowWater) : together;
+  run(units: readonly Unit[], settlement: SettlementNote): GroupResult {
+    const together = this.#attempt(() => units.map((unit): UnitResult => ({ ok: true, effects: this.#units.write(unit) })), settlement);
+    return together === 'bug' ? this.#separately(units, settlement) : together;
   }
 
-  #separately(units: readonly Unit[], lowWater: number): GroupResult {
-    const result = this.#attempt(() => units.map((unit) => this.#guarded(unit)), lowWater);
+  #separately(units: readonly Unit[], settlement: SettlementNote): GroupResult {
+    const result = this.#attempt(() => units.map((unit) => this.#guarded(unit)), settlement);
     if (result !== 'bug') return result;
     throw new Error('a unit failed outside its savepoint');
   }
@@ -81,22 +88,28 @@ export class GroupCommit {
     }
   }
 
-  #attempt(write: () => UnitResult[], lowWater: number): GroupResult | 'bug' {
+  #attempt(write: () => UnitResult[], settlement: SettlementNote): GroupResult | 'bug' {
     if (this.#broken !== null) return { done: false, failure: 'broken', message: this.#broken };
     const position = this.#audit.position();
     try {
       const units = this.transaction(() => {
         const results = write();
-        if (lowWater > this.#lowWater) this.#facts.put('settled_low_water', lowWater);
+        this.noteSettled(settlement);
         this.#seat.beat(LIMITS.ownerHeartbeatMs / 2);
         return results;
       });
-      this.#lowWater = Math.max(this.#lowWater, lowWater);
+      this.#lowWater = Math.max(this.#lowWater, settlement.lowWater);
       return { done: true, units, head: this.head() };
     } catch (thrown) {
       this.#audit.restore(position);
       return failureKind(thrown) === 'bug' ? 'bug' : this.failed(thrown);
     }
+  }
+
+  /** Inside a transaction. The mark never falls: what is settled stays settled. */
+  noteSettled({ lowWater, closed }: SettlementNote): void {
+    if (lowWater > this.#lowWater) this.#facts.put('settled_low_water', lowWater);
+    this.#units.close(closed);
   }
 
   /** What a failed statement means from now on. Throws what is not the disk's fault. */

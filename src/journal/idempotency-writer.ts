@@ -16,10 +16,14 @@ export class IdempotencyWriter {
 
   constructor(db: Database, rowsMax: number) {
     this.#rowsMax = rowsMax;
-    this.#insert = db.prepare(`INSERT OR REPLACE INTO idempotency (principal, key, method, path, fingerprint, operation_id, answer, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
+    this.#insert = db.prepare(
+      `INSERT OR REPLACE INTO idempotency (principal, key, method, path, fingerprint, operation_id, answer, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
     this.#answer = db.prepare('UPDATE idempotency SET answer = ? WHERE operation_id = ?');
     this.#remove = db.prepare('DELETE FROM idempotency WHERE operation_id = ?');
-    this.#oldest = db.prepare('DELETE FROM idempotency WHERE (principal, key, method, path) IN (SELECT principal, key, method, path FROM idempotency ORDER BY at_ms LIMIT ?)');
+    this.#oldest = db.prepare(
+      'DELETE FROM idempotency WHERE (principal, key, method, path) IN (SELECT principal, key, method, path FROM idempotency ORDER BY at_ms LIMIT ?)',
+    );
     this.#count = db.prepare<[], number>('SELECT count(*) FROM idempotency').pluck();
     this.#rowsAtMost = this.#count.get() ?? 0;
   }

@@ -22,10 +22,24 @@ export class Lookups {
   constructor(db: Database) {
     this.#mark = db.prepare<[string], MarkRow>('SELECT token, lease_ref, principal, ever_named FROM marks WHERE resource_key = ?').safeIntegers();
     this.#ended = db.prepare('SELECT lease_ref AS leaseRef, reason, ended_at AS endedAt FROM ended_leases WHERE lease_ref = ?');
-    this.#idempotent = db.prepare('SELECT fingerprint, operation_id, answer FROM idempotency WHERE principal = ? AND key = ? AND method = ? AND path = ? AND at_ms > ?');
-    this.#byOperation = db.prepare<[string], AuditRow>(`SELECT * FROM audit INDEXED BY audit_operation WHERE operation_id = ? AND ${IS_OPERATION} ORDER BY seq LIMIT ${OPERATION_ROWS_MAX}`).safeIntegers();
-    this.#ofRequest = db.prepare<[string], string>(`SELECT operation_id FROM audit INDEXED BY audit_request WHERE request_id = ? AND ${IS_OPERATION} ORDER BY seq DESC LIMIT 1`).pluck();
-    this.#ofKey = db.prepare<[string, string, number], string>('SELECT operation_id FROM idempotency WHERE principal = ? AND key = ? AND at_ms > ? ORDER BY at_ms DESC LIMIT 1').pluck();
+    this.#idempotent = db.prepare(
+      'SELECT fingerprint, operation_id, answer FROM idempotency WHERE principal = ? AND key = ? AND method = ? AND path = ? AND at_ms > ?',
+    );
+    this.#byOperation = db
+      .prepare<[string], AuditRow>(
+        `SELECT * FROM audit INDEXED BY audit_operation WHERE operation_id = ? AND ${IS_OPERATION} ORDER BY seq LIMIT ${OPERATION_ROWS_MAX}`,
+      )
+      .safeIntegers();
+    this.#ofRequest = db
+      .prepare<[string], string>(
+        `SELECT operation_id FROM audit INDEXED BY audit_request WHERE request_id = ? AND ${IS_OPERATION} ORDER BY seq DESC LIMIT 1`,
+      )
+      .pluck();
+    this.#ofKey = db
+      .prepare<[string, string, number], string>(
+        'SELECT operation_id FROM idempotency WHERE principal = ? AND key = ? AND at_ms > ? ORDER BY at_ms DESC LIMIT 1',
+      )
+      .pluck();
   }
 
   mark(resourceKey: string): Mark | null {
@@ -39,7 +53,9 @@ export class Lookups {
 
   idempotent(scope: IdempotencyScope, nowMs: number): IdempotencyRow | null {
     const row = this.#idempotent.get(scope.principal, scope.key, scope.method, scope.path, nowMs - LIMITS.idempotencyKeptMs);
-    return row === undefined ? null : { fingerprint: row.fingerprint, operationId: row.operation_id, answer: fromJsonText(row.answer) as StoredAnswer };
+    return row === undefined
+      ? null
+      : { fingerprint: row.fingerprint, operationId: row.operation_id, answer: fromJsonText(row.answer) as StoredAnswer };
   }
 
   /** The records shown for one operation, one per resource; empty when it is not known. */

@@ -46,6 +46,9 @@ export function assertLocalFileSystem(directory: string): void {
   const { type } = statfsSync(directory, { bigint: true });
   const name = networkFileSystem(type, mountTypeOf(realpathSync(directory), readFileSync('/proc/self/mountinfo', 'utf8')));
   if (name !== undefined) {
-    throw refuse('journal_unavailable', `The data directory lies on a network file system (${name}), where the journal cannot be kept safely. Choose a directory on a local disk.`);
+    throw refuse(
+      'journal_unavailable',
+      `The data directory lies on a network file system (${name}), where the journal cannot be kept safely. Choose a directory on a local disk.`,
+    );
   }
 }

@@ -51,20 +51,30 @@ export async function openJournal(options: JournalOptions): Promise<OpenedJourna
     onDeath: () => opened?.onWriterDeath(),
   });
   // Started beside the writer, so that both load at the same time.
-  const reader = new ThreadCalls<ReaderCalls>('reader-thread', { file, auditKeys: options.auditKeys } satisfies ReaderData, { onEvent: () => undefined, onDeath: () => undefined });
+  const reader = new ThreadCalls<ReaderCalls>('reader-thread', { file, auditKeys: options.auditKeys } satisfies ReaderData, {
+    onEvent: () => undefined,
+    onDeath: () => undefined,
+  });
   try {
     const ready = await writer.call('open', null);
     await reader.call('open', null);
     const inFlight = new OperationsInFlight();
     const uuid = gatewayUuid(options.dataDirectory, randomUuid(options.random));
     const start = new StartFacts(openReader(file), { gatewayUuid: uuid, inFlight, lowWater: ready.lowWater });
-    const journal: SqliteJournal = new SqliteJournal({ writer, reader, clock: options.clock, inFlight, head: ready.head, beforeQuery: () => refusals.flush() });
+    const journal: SqliteJournal = new SqliteJournal({
+      writer,
+      reader,
+      clock: options.clock,
+      inFlight,
+      head: ready.head,
+      beforeQuery: () => refusals.flush(),
+    });
     const refusals = new CountingRefusalLog(journal, options.clock);
     opened = journal;
     return face({ journal, start, refusals, takeOver: ready.takeOver, writer, reader });
   } catch (thrown) {
     // Leaves the owner row if it was taken; a thread that never opened the journal just refuses.
-    await Promise.allSettled([reader.call('close', null), writer.call('close', { lowWater: 0 })]);
+    await Promise.allSettled([reader.call('close', null), writer.call('close', { lowWater: 0, closed: [] })]);
     await Promise.all([reader.terminate(), writer.terminate()]);
     throw thrown;
   }
@@ -108,7 +118,7 @@ function face(parts: Parts): OpenedJournal {
 async function closeAll({ journal, start, refusals, writer, reader }: Parts): Promise<void> {
   await refusals.flush();
   const wasHealthy = journal.healthy;
-  const { lowWater } = await journal.drain();
+  const settlement = await journal.drain();
   const closeReaders = async (): Promise<void> => {
     await Promise.allSettled([reader.call('close', null)]);
     await reader.terminate();
@@ -117,7 +127,7 @@ async function closeAll({ journal, start, refusals, writer, reader }: Parts): Pr
   // The last connection to close empties the WAL into the database. That is right on a sound disk; after a failed sync nothing
   // may be written any more, and the readers, which cannot write, go last.
   if (wasHealthy) await closeReaders();
-  await Promise.allSettled([writer.call('close', { lowWater })]);
+  await Promise.allSettled([writer.call('close', settlement)]);
   await writer.terminate();
   if (!wasHealthy) await closeReaders();
 }

@@ -4,31 +4,51 @@
  */
 export class OperationsInFlight {
   /** In the order of their first intent, because commits answer in that order: the first entry is the lowest. */
-  readonly #firstSeq = new Map<string, number>();
+  readonly #underWay = new Map<string, number>();
+  /** Marked as undecided in the journal: they may stay open for weeks, and are found again without the low-water mark. */
+  readonly #undecided = new Set<string>();
+  /** Settled, but still marked as undecided in the journal. */
+  readonly #toClose = new Set<string>();
 
   started(operationId: string, seq: number): void {
-    if (!this.#firstSeq.has(operationId)) this.#firstSeq.set(operationId, seq);
+    if (!this.#underWay.has(operationId)) this.#underWay.set(operationId, seq);
+  }
+
+  /** The journal has it as undecided, durably. */
+  setAside(operationId: string): void {
+    this.#underWay.delete(operationId);
+    this.#undecided.add(operationId);
   }
 
   settled(operationId: string): void {
-    this.#firstSeq.delete(operationId);
+    this.#underWay.delete(operationId);
+    if (this.#undecided.delete(operationId)) this.#toClose.add(operationId);
+  }
+
+  /** Settled operations whose mark the next unit takes away. */
+  toClose(): string[] {
+    return [...this.#toClose];
+  }
+
+  closed(operationIds: readonly string[]): void {
+    for (const operationId of operationIds) this.#toClose.delete(operationId);
   }
 
   has(operationId: string): boolean {
-    return this.#firstSeq.has(operationId);
+    return this.#underWay.has(operationId) || this.#undecided.has(operationId);
   }
 
   get size(): number {
-    return this.#firstSeq.size;
+    return this.#underWay.size + this.#undecided.size;
   }
 
   ids(): string[] {
-    return [...this.#firstSeq.keys()];
+    return [...this.#underWay.keys(), ...this.#undecided];
   }
 
-  /** Every intent below this `seq` is settled; `headSeq` is the last record known to be durable. */
+  /** Every intent below this `seq` is settled or set aside; `headSeq` is the last record known to be durable. */
   lowWater(headSeq: number): number {
-    for (const seq of this.#firstSeq.values()) return seq;
+    for (const seq of this.#underWay.values()) return seq;
     return headSeq + 1;
   }
 }

@@ -29,7 +29,14 @@ export function readOwner(db: Database): OwnerRow | null {
 export function putOwner(db: Database, incarnation: string, identity: ProcessIdentity): void {
   db.prepare(`INSERT OR REPLACE INTO owner (id, incarnation, host, pid, start_time, boot_id, pid_namespace, beat, beat_monotonic_ms, beat_wall_ms)
     VALUES (1, ?, ?, ?, ?, ?, ?, 0, ?, ?)`).run(
-    incarnation, identity.host, identity.pid, identity.startTime, identity.bootId, identity.pidNamespace, machineMonotonicMs(), Date.now(),
+    incarnation,
+    identity.host,
+    identity.pid,
+    identity.startTime,
+    identity.bootId,
+    identity.pidNamespace,
+    machineMonotonicMs(),
+    Date.now(),
   );
 }
 
@@ -44,7 +51,9 @@ export class OwnerSeat {
   constructor(db: Database, incarnation: string) {
     this.#incarnation = incarnation;
     this.#select = db.prepare<[], string>('SELECT incarnation FROM owner WHERE id = 1').pluck();
-    this.#beat = db.prepare<[number, number, string]>('UPDATE owner SET beat = beat + 1, beat_monotonic_ms = ?, beat_wall_ms = ? WHERE id = 1 AND incarnation = ?');
+    this.#beat = db.prepare<[number, number, string]>(
+      'UPDATE owner SET beat = beat + 1, beat_monotonic_ms = ?, beat_wall_ms = ? WHERE id = 1 AND incarnation = ?',
+    );
     this.#release = db.prepare<[string]>('DELETE FROM owner WHERE id = 1 AND incarnation = ?');
   }
 

@@ -22,7 +22,16 @@ export class CountingRefusalLog implements RefusalLog {
   }
 
   async refused(record: AuditDraft): Promise<void> {
-    const key = JSON.stringify([record.principal, record.clientId, record.remoteAddress, String(record.fencingToken), record.code, record.volume, record.path, record.action]);
+    const key = JSON.stringify([
+      record.principal,
+      record.clientId,
+      record.remoteAddress,
+      String(record.fencingToken),
+      record.code,
+      record.volume,
+      record.path,
+      record.action,
+    ]);
     const counted = this.#refusals.add(key, record);
     if (counted !== undefined) return counted;
     const first = this.#write(record);

@@ -1,7 +1,9 @@
 import type { Database, Statement } from 'better-sqlite3';
 import { LIMITS } from '../domain/limits.ts';
 import type { ChainKeys } from './audit-chain.ts';
-import { readAnchor, writeAnchor } from './chain-anchor.ts';
+import { writeAnchor } from './chain-anchor.ts';
+import { ChainVerifier } from './chain-verifier.ts';
+import { IntentAuditKeeper } from './intent-rows.ts';
 import { InternalFacts } from './internal-facts.ts';
 import { SeqSearch } from './seq-search.ts';
 
@@ -21,7 +23,8 @@ export class Retention {
   readonly #policy: RetentionPolicy;
   readonly #facts: InternalFacts;
   readonly #search: SeqSearch;
-  readonly #hashAt: Statement<[number], Buffer>;
+  readonly #verifier: ChainVerifier;
+  readonly #intentAudits: IntentAuditKeeper;
   readonly #removeAudit: Statement<[number]>;
   readonly #oldRows: readonly { readonly remove: Statement<[number]>; readonly keptMs: number }[];
   readonly #removeIntents: Statement<[{ seq: number; lowWater: number }]>;
@@ -32,17 +35,25 @@ export class Retention {
     this.#policy = policy;
     this.#facts = new InternalFacts(db);
     this.#search = new SeqSearch(db);
-    this.#hashAt = db.prepare<[number], Buffer>('SELECT hash FROM audit WHERE seq = ?').pluck();
+    this.#verifier = new ChainVerifier(db, keys);
+    this.#intentAudits = new IntentAuditKeeper(db);
     this.#removeAudit = db.prepare('DELETE FROM audit WHERE seq <= ?');
     const rows = LIMITS.journalMaintenanceRowsMax;
     this.#oldRows = [
-      { remove: db.prepare(`DELETE FROM ended_leases WHERE lease_ref IN (SELECT lease_ref FROM ended_leases WHERE stored_ms < ? LIMIT ${rows})`), keptMs: LIMITS.leaseEndedKeptMs },
       {
-        remove: db.prepare(`DELETE FROM idempotency WHERE (principal, key, method, path) IN (SELECT principal, key, method, path FROM idempotency WHERE at_ms < ? LIMIT ${rows})`),
+        remove: db.prepare(`DELETE FROM ended_leases WHERE lease_ref IN (SELECT lease_ref FROM ended_leases WHERE stored_ms < ? LIMIT ${rows})`),
+        keptMs: LIMITS.leaseEndedKeptMs,
+      },
+      {
+        remove: db.prepare(
+          `DELETE FROM idempotency WHERE (principal, key, method, path) IN (SELECT principal, key, method, path FROM idempotency WHERE at_ms < ? LIMIT ${rows})`,
+        ),
         keptMs: LIMITS.idempotencyKeptMs,
       },
     ];
-    this.#removeIntents = db.prepare(`DELETE FROM intents WHERE seq IN (SELECT seq FROM intents WHERE seq < :seq AND seq < :lowWater ORDER BY seq LIMIT ${rows})`);
+    this.#removeIntents = db.prepare(
+      `DELETE FROM intents WHERE seq IN (SELECT seq FROM intents WHERE seq < :seq AND seq < :lowWater AND undecided = 0 ORDER BY seq LIMIT ${rows})`,
+    );
   }
 
   /** One small transaction's worth. @returns true when more is left. Runs inside the caller's transaction. */
@@ -61,20 +72,28 @@ export class Retention {
     const oldestMs = Math.max(LIMITS.operationsKeptMs, (this.#policy.keepDays ?? Number.POSITIVE_INFINITY) * DAY_MS);
     const byAge = Number.isFinite(oldestMs) ? this.#search.firstAtOrAfter(nowMs - oldestMs) - 1 : 0;
     const bySize = this.#overBytes() ? this.#search.firstAtOrAfter(nowMs - LIMITS.operationsKeptMs) - 1 : 0;
-    // Records of unsettled intents are what recovery reads; they stay, and so does the last record of all.
+    // Records of intents under way are what recovery reads; they stay, and so does the last record of all.
     const wanted = Math.min(Math.max(byAge, bySize), lowWater - 1, bounds.last - 1);
     const cut = Math.min(wanted, bounds.first + LIMITS.journalMaintenanceRowsMax - 1);
     if (cut < bounds.first) return false;
-    this.#cutAt(cut);
-    return wanted > cut;
+    return this.#cutAt(cut) && wanted > cut;
   }
 
-  #cutAt(seq: number): void {
-    const hash = this.#hashAt.get(seq);
-    // A hole is evidence of tampering: cutting across it would destroy the evidence. A false anchor is kept for `verify`, too.
-    if (hash === undefined || !readAnchor(this.#facts, this.#keys).genuine) return;
-    writeAnchor(this.#facts, this.#keys, seq, hash);
+  /** @returns false when nothing was cut. */
+  #cutAt(seq: number): boolean {
+    // Evidence of tampering is never removed: what does not verify stays, and the log with it, until somebody has looked.
+    const { firstBadSeq, lastSeq, lastHash } = this.#verifier.step({
+      from: null,
+      previousHash: null,
+      keyed: false,
+      until: seq,
+      limit: LIMITS.journalMaintenanceRowsMax,
+    });
+    if (firstBadSeq !== null || lastSeq !== seq) return false;
+    this.#intentAudits.keep(seq);
+    writeAnchor(this.#facts, this.#keys, seq, Buffer.from(lastHash, 'hex'));
     this.#removeAudit.run(seq);
+    return true;
   }
 
   #overBytes(): boolean {

@@ -1,17 +1,27 @@
 import type { AuditFilter, AuditPage, AuditRecord, ChainReport } from '../domain/audit-record.ts';
 import type { Clock } from '../domain/clock.ts';
 import { GatewayError } from '../domain/errors.ts';
-import type { CommitReceipt, EndedLease, IdempotencyRow, IdempotencyScope, Journal, JournalOp, Mark, OperationKey, OperationView } from '../domain/journal.ts';
+import type {
+  CommitReceipt,
+  EndedLease,
+  IdempotencyRow,
+  IdempotencyScope,
+  Journal,
+  JournalOp,
+  Mark,
+  OperationKey,
+  OperationView,
+} from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { AuditReader } from './audit-reader.ts';
-import type { GroupResult, Unit } from './group-commit.ts';
+import type { GroupResult, SettlementNote, Unit } from './group-commit.ts';
 import { MarkCache } from './mark-cache.ts';
 import { operationView } from './operation-view.ts';
 import type { OperationsInFlight } from './operations-in-flight.ts';
 import type { ReaderCalls } from './reader-calls.ts';
 import { journalUnavailable, type ThreadCalls } from './thread-calls.ts';
-import type { UnitEffects } from './unit-writer.ts';
 import { UnitQueue, type UnitQueueCounts } from './unit-queue.ts';
+import type { UnitEffects } from './unit-writer.ts';
 import type { WriterCalls, WriterEvent } from './writer-calls.ts';
 
 export interface SqliteJournalParts {
@@ -134,22 +144,34 @@ export class SqliteJournal implements Journal {
 
   /** What the writer thread reports on its own. */
   onWriterEvent(event: WriterEvent): void {
-    if (event.kind === 'superseded') return this.#superseded();
-    if (event.kind === 'health') return this.#health(event.healthy ? 'healthy' : event.broken ? 'broken' : 'failing');
-    this.#walFramesLeft = event.walFrames;
-    if (!event.complete) this.#checkpointsDelayed += 1;
+    switch (event.kind) {
+      case 'superseded':
+        this.#superseded();
+        break;
+      case 'health':
+        this.#health(event.healthy ? 'healthy' : event.broken ? 'broken' : 'failing');
+        break;
+      case 'checkpoint':
+        this.#walFramesLeft = event.walFrames;
+        if (!event.complete) this.#checkpointsDelayed += 1;
+        break;
+    }
   }
 
   onWriterDeath(): void {
     this.#health('broken');
   }
 
-  /** Refuses new units, carries out the queued ones, and gives the low-water mark to store. */
-  async drain(): Promise<{ readonly lowWater: number }> {
+  /** Refuses new units, carries out the queued ones, and gives what is settled, to be stored. */
+  async drain(): Promise<SettlementNote> {
     this.#queue.shut(journalUnavailable('The journal is closed.'));
     await this.#queue.idle();
     if (this.#state !== 'superseded') this.#state = 'closed';
-    return { lowWater: this.#inFlight.lowWater(this.#head.seq) };
+    return this.#settlement();
+  }
+
+  #settlement(): SettlementNote {
+    return { lowWater: this.#inFlight.lowWater(this.#head.seq), closed: this.#inFlight.toClose() };
   }
 
   #send(units: readonly Unit[]): Promise<GroupResult> {
@@ -157,7 +179,11 @@ export class SqliteJournal implements Journal {
     if (this.#state === 'broken' || this.#state === 'superseded') {
       return Promise.resolve({ done: false, failure: this.#state, message: `the journal is ${this.#state}` });
     }
-    return this.#writer.call('commit', { units, lowWater: this.#inFlight.lowWater(this.#head.seq) });
+    const settlement = this.#settlement();
+    return this.#writer.call('commit', { units, settlement }).then((result) => {
+      if (result.done) this.#inFlight.closed(settlement.closed);
+      return result;
+    });
   }
 
   #grouped(result: GroupResult): void {
@@ -171,6 +197,7 @@ export class SqliteJournal implements Journal {
   #durable(effects: UnitEffects): void {
     for (const { resourceKey, mark } of effects.marks) this.#marks.raise(resourceKey, mark);
     for (const { operationId, seq } of effects.intents) this.#inFlight.started(operationId, seq);
+    for (const operationId of effects.undecided) if (this.#inFlight.has(operationId)) this.#inFlight.setAside(operationId);
   }
 
   /** `broken`, `superseded` and `closed` are final. */
@@ -186,7 +213,9 @@ export class SqliteJournal implements Journal {
 
   #read<K extends keyof ReaderCalls & string>(name: K, input: ReaderCalls[K]['input']): Promise<ReaderCalls[K]['output']> {
     if (this.#reader.waiting >= LIMITS.journalReadsMax) {
-      return Promise.reject(new GatewayError('overloaded', { detail: 'Too many requests wait for the journal.', retryAfterMs: LIMITS.journalRetryAfterMs }));
+      return Promise.reject(
+        new GatewayError('overloaded', { detail: 'Too many requests wait for the journal.', retryAfterMs: LIMITS.journalRetryAfterMs }),
+      );
     }
     return this.#reader.call(name, input);
   }

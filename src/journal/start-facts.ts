@@ -37,7 +37,10 @@ export class StartFacts implements JournalStart {
     this.#delays = db.prepare('SELECT resource_key AS resourceKey, delay_ms AS delayMs FROM lock_delays');
     this.#highest = db.prepare<[], bigint | null>('SELECT max(token) FROM marks').pluck().safeIntegers();
     // What the predecessor left unsettled is in flight again until recovery has looked at it.
-    for (const { seq, intent } of this.#intents.unsettled(null, parts.lowWater)) this.#inFlight.started(intent.operationId, seq);
+    for (const { seq, undecided, intent } of this.#intents.unsettled(null, parts.lowWater)) {
+      if (undecided) this.#inFlight.setAside(intent.operationId);
+      else this.#inFlight.started(intent.operationId, seq);
+    }
   }
 
   get markedAsBackup(): boolean {

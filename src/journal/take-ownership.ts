@@ -39,7 +39,10 @@ export async function takeOwnership(db: Database, request: OwnershipRequest): Pr
 }
 
 function livingOwner(row: OwnerRow, silentMs: number): GatewayError {
-  return refuse('journal_unavailable', `The data directory is in use by process ${row.pid} on ${row.host} (last heartbeat ${Math.round(silentMs)} ms ago).`);
+  return refuse(
+    'journal_unavailable',
+    `The data directory is in use by process ${row.pid} on ${row.host} (last heartbeat ${Math.round(silentMs)} ms ago).`,
+  );
 }
 
 /** Resolves once the owner may be passed over; rejects while it lives. */

@@ -61,12 +61,16 @@ export class ThreadCalls<M extends CallMap> {
   }
 
   #receive(message: ThreadMessage): void {
-    if (message.kind === 'event') return this.#onEvent(message.event);
+    if (message.kind === 'event') {
+      this.#onEvent(message.event);
+      return;
+    }
     const waiting = this.#waiting.get(message.id);
     if (waiting === undefined) return;
     this.#waiting.delete(message.id);
     if (message.kind === 'answer') waiting.resolve(message.value);
-    else if (message.failure.code !== null) waiting.reject(new GatewayError(message.failure.code, { detail: message.failure.message, retryAfterMs: LIMITS.journalRetryAfterMs }));
+    else if (message.failure.code !== null)
+      waiting.reject(new GatewayError(message.failure.code, { detail: message.failure.message, retryAfterMs: LIMITS.journalRetryAfterMs }));
     else waiting.reject(journalUnavailable('The journal could not be read or written.', new Error(message.failure.message)));
   }
 

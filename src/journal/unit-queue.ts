@@ -48,7 +48,9 @@ export class UnitQueue {
     if (this.#shut !== null) return Promise.reject(this.#shut);
     if (this.#queued.length >= LIMITS.journalQueueMax) {
       this.counts.overloaded += 1;
-      return Promise.reject(new GatewayError('overloaded', { detail: 'Too many decisions wait for the journal.', retryAfterMs: LIMITS.journalRetryAfterMs }));
+      return Promise.reject(
+        new GatewayError('overloaded', { detail: 'Too many decisions wait for the journal.', retryAfterMs: LIMITS.journalRetryAfterMs }),
+      );
     }
     return new Promise((resolve, reject) => {
       this.#queued.push({ ops, resolve, reject });
@@ -105,6 +107,11 @@ export class UnitQueue {
     }
     this.counts.failedUnits += 1;
     // A bug of one unit: the disk is well, and trying again would not help, so this is not `journal_unavailable`.
-    unit.reject(new GatewayError('internal', { detail: 'The gateway could not record its decision; nothing was changed.', cause: new Error(result?.message ?? 'no answer for a unit') }));
+    unit.reject(
+      new GatewayError('internal', {
+        detail: 'The gateway could not record its decision; nothing was changed.',
+        cause: new Error(result?.message ?? 'no answer for a unit'),
+      }),
+    );
   }
 }

@@ -11,6 +11,8 @@ export interface UnitEffects {
   readonly seqs: readonly number[];
   readonly marks: readonly { readonly resourceKey: string; readonly mark: Mark }[];
   readonly intents: readonly { readonly operationId: string; readonly seq: number }[];
+  /** Operations whose outcome nobody can tell yet. */
+  readonly undecided: readonly string[];
 }
 
 /** Carries out the operations of a unit inside the caller's transaction. */
@@ -38,7 +40,12 @@ export class UnitWriter {
   }
 
   write(ops: readonly JournalOp[]): UnitEffects {
-    const effects = { seqs: [] as number[], marks: [] as { resourceKey: string; mark: Mark }[], intents: [] as { operationId: string; seq: number }[] };
+    const effects = {
+      seqs: [] as number[],
+      marks: [] as { resourceKey: string; mark: Mark }[],
+      intents: [] as { operationId: string; seq: number }[],
+      undecided: [] as string[],
+    };
     for (const op of ops) {
       switch (op.op) {
         case 'raise_mark':
@@ -57,6 +64,7 @@ export class UnitWriter {
         }
         case 'outcome':
           effects.seqs.push(this.#outcome(op));
+          if (op.outcome === 'unknown') effects.undecided.push(op.operationId);
           break;
         default:
           this.#writeFact(op);
@@ -65,9 +73,14 @@ export class UnitWriter {
     return effects;
   }
 
+  /** Operations that were undecided are settled. */
+  close(operationIds: readonly string[]): void {
+    for (const operationId of operationIds) this.#intents.close(operationId);
+  }
+
   #outcome(op: Extract<JournalOp, { op: 'outcome' }>): number {
     const record = { ...op.record, operationId: op.operationId, outcome: op.outcome };
-    if (op.outcome === 'aborted' || op.outcome === 'rejected') this.#intents.forget(op.operationId, record.volume, record.path);
+    this.#intents.decide(op.operationId, op.outcome, record.volume, record.path);
     this.#idempotency.settle(op.operationId, op.outcome, op.answer);
     return this.#audit.appendLastWord(record, op.operationId);
   }
@@ -75,23 +88,33 @@ export class UnitWriter {
   #writeFact(op: Exclude<JournalOp, { op: 'raise_mark' | 'audit' | 'intent' | 'outcome' }>): void {
     switch (op.op) {
       case 'lease_put':
-        return this.#leases.put(op.lease);
+        this.#leases.put(op.lease);
+        break;
       case 'lease_end':
-        return this.#leases.end(op);
+        this.#leases.end(op);
+        break;
       case 'session_put':
-        return this.#leases.putSession(op.session);
+        this.#leases.putSession(op.session);
+        break;
       case 'session_end':
-        return this.#leases.endSession(op.sessionRef);
+        this.#leases.endSession(op.sessionRef);
+        break;
       case 'lock_delay':
-        return this.#leases.delay(op.resourceKey, op.delayMs);
+        this.#leases.delay(op.resourceKey, op.delayMs);
+        break;
       case 'idempotency_put':
-        return this.#idempotency.put(op);
+        this.#idempotency.put(op);
+        break;
       case 'incarnation_put':
-        return void this.#putIncarnation.run(op.volume, op.incarnation);
+        this.#putIncarnation.run(op.volume, op.incarnation);
+        break;
       case 'incarnation_gone':
-        return void this.#removeIncarnation.run(op.volume, op.incarnation);
+        this.#removeIncarnation.run(op.volume, op.incarnation);
+        break;
       case 'meta_put':
-        return void (op.value === null ? this.#removeMeta.run(op.name) : this.#putMeta.run(op.name, op.value));
+        if (op.value === null) this.#removeMeta.run(op.name);
+        else this.#putMeta.run(op.name, op.value);
+        break;
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { GroupResult, Unit } from './group-commit.ts';
+import type { GroupResult, SettlementNote, Unit } from './group-commit.ts';
 import type { RetentionPolicy } from './retention.ts';
 import type { TakeOver } from './take-ownership.ts';
 
@@ -19,12 +19,12 @@ export interface WriterReady {
 
 export type WriterCalls = {
   readonly open: { readonly input: null; readonly output: WriterReady };
-  readonly commit: { readonly input: { readonly units: readonly Unit[]; readonly lowWater: number }; readonly output: GroupResult };
+  readonly commit: { readonly input: { readonly units: readonly Unit[]; readonly settlement: SettlementNote }; readonly output: GroupResult };
   /** Removes what is past its time, as the timer does each minute; the wall clock is given so that a test can be in the future. */
   readonly maintain: { readonly input: { readonly nowMs: number }; readonly output: null };
   readonly backup: { readonly input: { readonly destination: string }; readonly output: null };
   /** Stores the low-water mark, leaves the owner row, empties the WAL. */
-  readonly close: { readonly input: { readonly lowWater: number }; readonly output: null };
+  readonly close: { readonly input: SettlementNote; readonly output: null };
 };
 
 /** `health`: a probe after a failure succeeded, or upkeep failed. `checkpoint`: WAL frames left after one. */

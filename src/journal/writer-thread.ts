@@ -6,7 +6,7 @@ import { AuditAppender } from './audit-appender.ts';
 import { ChainKeys } from './audit-chain.ts';
 import { backupTo } from './backup.ts';
 import { journalFile, prepareDataDirectory } from './data-directory.ts';
-import { GroupCommit } from './group-commit.ts';
+import { GroupCommit, type SettlementNote } from './group-commit.ts';
 import { InternalFacts } from './internal-facts.ts';
 import { assertSchemaKnown } from './migrations/migrate.ts';
 import { openWriter } from './open-database.ts';
@@ -55,7 +55,7 @@ class JournalWriter {
   }
 
   commit(input: WriterCalls['commit']['input']): WriterCalls['commit']['output'] {
-    const result = this.#group.run(input.units, input.lowWater);
+    const result = this.#group.run(input.units, input.settlement);
     if (result.done) this.#failing = false;
     else this.#note(result.failure);
     return result;
@@ -120,13 +120,12 @@ class JournalWriter {
     return backupTo(this.#db, destination);
   }
 
-  close(lowWater: number): void {
+  close(settlement: SettlementNote): void {
     this.#stopTimers();
     try {
       if (this.#superseded || this.#group.broken) return;
       this.#group.upkeep(() => {
-        // Never lowered: what is settled stays settled.
-        if (lowWater > this.#facts.number('settled_low_water')) this.#facts.put('settled_low_water', lowWater);
+        this.#group.noteSettled(settlement);
         this.#seat.release();
       });
       this.#checkpoint();
@@ -181,8 +180,8 @@ serveCalls<WriterCalls>({
     await opened().backup(destination);
     return null;
   },
-  close: ({ lowWater }) => {
-    opened().close(lowWater);
+  close: (settlement) => {
+    opened().close(settlement);
     writer = null;
     return null;
   },

@@ -95,6 +95,7 @@ export class Acquiring {
       caller,
     });
     lease.holds.add(holdId);
+    lease.quiet = request.waitMs === 0;
     desk.enter(lease);
     return lease;
   }

@@ -1,6 +1,7 @@
 import type { BreakReport, BrokenLease, CommittedWrite } from '../domain/administration.ts';
 import { type Clock, rfc3339, type Timer } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
+import type { FencingToken } from '../domain/fencing-token.ts';
 import type { Journal } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
@@ -55,7 +56,6 @@ export class BreakDesk {
     return this.#report(resource, holders);
   }
 
-  /** The breaks that wait for their grace period. */
   stop(): void {
     for (const grace of this.#graces.values()) grace.timer.cancel();
   }
@@ -78,7 +78,13 @@ export class BreakDesk {
     const records = holders.map(({ leaseRef, terms, told }) => this.#deps.audit.draft({
       action: 'lease_break', resource, outcome: 'committed', caller, owner: { principal: terms.principal, clientId: terms.clientId, leaseRef }, token: told?.token ?? null,
     }));
-    await this.#deps.journal.commit(records.map((record) => ({ op: 'audit', record })));
+    try {
+      await this.#deps.journal.commit(records.map((record) => ({ op: 'audit', record })));
+    } catch (thrown) {
+      this.#forgetGrace(resource);
+      this.#deps.coordinator.reopen(resource);
+      throw thrown;
+    }
     for (const lease of holders) this.#deps.events.lease('breaking', lease, `${reason} (until ${deadline})`);
     return { resource, state: 'breaking', highWaterMark: null, deadline, leases: await this.#broken(holders) };
   }
@@ -95,8 +101,11 @@ export class BreakDesk {
     const finished = await Promise.race([done, late]);
     // A later refusal of the journal has nobody to go to; the end is tried again by whoever asks next.
     if (!finished) done.catch(() => undefined);
-    const marks = holders.flatMap(({ decided }) => (decided?.fencedBy == null ? [] : [decided.fencedBy]));
-    const highest = marks.length === 0 ? null : marks.reduce((a, b) => (a > b ? a : b));
+    let highest: FencingToken | null = null;
+    for (const { decided } of holders) {
+      const mark = decided?.fencedBy ?? null;
+      if (mark !== null && (highest === null || mark > highest)) highest = mark;
+    }
     return { resource, state: finished ? 'broken' : 'breaking', highWaterMark: finished ? highest : null, deadline: null, leases: await this.#broken(holders) };
   }
 

@@ -27,6 +27,8 @@ export interface Claim {
   lapse(): void;
   /** Everything is taken (or the upgrade done) and the token minted. Nobody has been told. */
   granted(token: FencingToken): void;
+  /** It stands in line and nobody let it in: called once for each resource at which that happens. */
+  waits(): void;
   /** The claim has left, because a line was full further on. */
   refused(error: GatewayError): void;
   /** Chosen to give way; must leave (a waiter) or give up its upgrade. */
@@ -52,6 +54,8 @@ export interface ResourceLook<C extends Claim> {
   waiters(): Iterable<C>;
   readonly queueLength: number;
   readonly upgrader: C | null;
+  /** Whoever holds it alone; `null` for readers and when free. */
+  readonly exclusiveHolder: C | null;
   /** Highest token granted here since the entry exists; `null` when only the journal knows. */
   readonly mark: FencingToken | null;
   /** Nobody is granted before this moment (lock-delay); 0 when not held back. */

@@ -18,10 +18,12 @@ import { EmbeddedCoordinator } from './embedded/embedded-coordinator.ts';
 import { Mint } from './embedded/mint.ts';
 import { endKinds } from './end-kinds.ts';
 import { EventRing } from './event-ring.ts';
+import { Granting } from './granting.ts';
 import { HoldTimes } from './hold-times.ts';
 import { LeaseDesk } from './lease-desk.ts';
 import { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
+import { LeaseTable } from './lease-table.ts';
 import { LockAudit } from './lock-audit.ts';
 import { LeaseService } from './lock-service.ts';
 import { LockViews } from './lock-views.ts';
@@ -50,12 +52,6 @@ export interface LockServiceDeps {
   readonly signingKeys: readonly SigningKey[];
 }
 
-/** What the lock doctor looks at, beside sessions and locks. */
-export interface LockInsight {
-  readonly heldLongest: readonly { readonly leaseRef: string; readonly resource: string; readonly heldMs: number }[];
-  readonly waitFor: readonly WaitForEdge[];
-}
-
 export interface Locks {
   readonly service: LockService;
   readonly writeLeases: WriteLeases;
@@ -81,22 +77,29 @@ export interface Locks {
 /** Builds the lock service with the embedded coordinator: the whole wiring of this room. */
 export function createLockService(deps: LockServiceDeps): Locks {
   const { clock, random, journal, policy } = deps;
-  const { epoch, ...parts } = buildParts(deps);
-  const { mint, coordinator, events, audit, ledger, desk, sessions, signedTokens, views, refusals } = parts;
-  const earlierEpochs = epoch;
+  const { mint, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals } = buildParts(deps);
+  const { epoch } = epochs;
   const converting = new Converting({ clock, coordinator, desk });
   const gate = new ReconnectGate(clock, random);
-  const acquiring = new Acquiring({ clock, random, epoch: epoch.epoch, policy, coordinator, desk, ledger, sessions, views, converting });
-  const sessionDesk = new SessionDesk({ clock, sessions, desk, ledger, gate });
-  const service = new LeaseService({ clock, journal, desk, ledger, views, gate, refusals, acquiring, converting, sessionDesk, earlierEpochs });
+  const acquiring = new Acquiring({ clock, random, epoch, policy, coordinator, desk, ledger, sessions, views, converting });
+  const sessionDesk = new SessionDesk({ clock, sessions, table, desk, ledger, gate });
+  const service = new LeaseService({ clock, journal, table, desk, ledger, views, gate, refusals, acquiring, converting, sessionDesk, epochs });
   const nextOrder = (): number => acquiring.nextOrder();
-  const writeLeases = new LocksForWrites({ clock, random, epoch: epoch.epoch, journal, coordinator, desk, ledger, signedTokens, nextOrder });
+  const isVolume = (name: string): boolean => {
+    try {
+      return policy(name).name === name;
+    } catch {
+      return false;
+    }
+  };
+  const writeLeases = new LocksForWrites({ clock, random, epoch, journal, coordinator, table, desk, ledger, signedTokens, nextOrder });
   const breaking = new BreakDesk({ clock, coordinator, desk, journal, events, audit });
   const ownSessionRef = (caller: Caller, sessionId: string): string => sessions.own(caller, sessionId).terms.sessionRef;
-  const present = (scope: WatchScope, sessionRef: string | null): Promise<readonly LockView[]> => presentState(views, sessions, scope, sessionRef);
+  const present = (scope: WatchScope, sessionRef: string | null): Promise<readonly LockView[]> => views.present(scope, sessionRef);
   const endAll = async (how: 'shutdown' | 'lost', volume: string | null): Promise<void> => {
     if (how === 'shutdown') acquiring.drain();
-    const over = [...desk.all()].filter((lease) => (how === 'lost' || lease.phase !== 'held') && (volume === null || lease.resources.some((resource) => resource.volume === volume)));
+    const concerned = (lease: Lease): boolean => volume === null || lease.resources.some((resource) => resource.volume === volume);
+    const over = [...table.live()].filter((lease) => (how === 'lost' || lease.phase !== 'held') && concerned(lease));
     desk.decide(over.map((lease) => ({ lease, end: endKinds.lost() })));
     await Promise.allSettled(over.filter((lease) => lease.pins === 0).map((lease) => desk.endTold(lease)));
   };
@@ -108,13 +111,13 @@ export function createLockService(deps: LockServiceDeps): Locks {
     waitFor: () => coordinator.waitFor(LIMITS.waitForLinksMax).map(({ waiter, blocker, resource }) => ({ waiterLeaseRef: waiter.leaseRef, holderLeaseRef: blocker.leaseRef, resource: resource.name })),
     *held() {
       const nowMs = desk.now();
-      for (const { leaseRef, resources, phase, grantedMs } of desk.all()) if (phase === 'held') yield { leaseRef, resources, heldMs: nowMs - grantedMs };
+      for (const { leaseRef, resources, phase, grantedMs } of table.live()) if (phase === 'held') yield { leaseRef, resources, heldMs: nowMs - grantedMs };
     },
     readiness: () => ({ kind: coordinator.kind, state: 'connected', sessionMs: null }),
     async restore(start, { above, comeBack }) {
       mint.raiseTo(above);
       mint.raiseTo(start.highestMark() ?? 0n);
-      await restoreLocks({ clock, journal, coordinator, desk, ledger, sessions, nextOrder }, start, comeBack);
+      await restoreLocks({ clock, journal, coordinator, table, desk, ledger, sessions, nextOrder, isVolume }, start, comeBack);
     },
     async rebase(base) {
       mint.raiseTo(base);
@@ -127,4 +130,25 @@ export function createLockService(deps: LockServiceDeps): Locks {
       breaking.stop();
     },
   };
+}
+
+/** The parts that need nothing but each other. */
+function buildParts(deps: LockServiceDeps) {
+  const { clock, random, journal, policy } = deps;
+  const mint = new Mint(0n);
+  const queueMax = (volume: string): number => Math.min(policy(volume).limits.queueLength, LIMITS.contendersPerResourceMax);
+  const coordinator = new EmbeddedCoordinator<Lease>({ clock, mint, queueMax });
+  const epochs = new EarlierEpochs(clock);
+  const events = new EventRing(clock);
+  const holdTimes = new HoldTimes();
+  const audit = new LockAudit(clock, deps.fenceLevel);
+  const ledger = new LeaseLedger({ journal, clock, audit, nodePath: (lease) => coordinator.nodePath(lease) });
+  const table = new LeaseTable(clock, () => void desk.now());
+  const granting = new Granting({ clock, coordinator, table, ledger, ceilings: deps.ceilings, events });
+  const desk: LeaseDesk = new LeaseDesk({ clock, coordinator, table, granting, ledger, events, holdTimes });
+  const sessions = new Sessions({ clock, random });
+  const signedTokens = new SignedTokens(deps.coordinatorId, deps.signingKeys);
+  const views = new LockViews({ clock, coordinator, table, journal, holdTimes, signedTokens, policy });
+  const refusals = new Refusals({ log: deps.refusals, audit, markOf: (key) => coordinator.look(key)?.mark ?? null });
+  return { mint, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals };
 }

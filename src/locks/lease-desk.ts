@@ -1,47 +1,47 @@
 import { type Clock, rfc3339 } from '../domain/clock.ts';
-import { asGatewayError, refuse } from '../domain/errors.ts';
+import { type GatewayError, refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { Pin } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
-import type { TokenCeilings } from '../domain/token-ceilings.ts';
 import type { Coordinator, DeadlockStep } from './coordinator.ts';
-import { Deadlines } from './deadlines.ts';
 import { endKinds } from './end-kinds.ts';
-import { EndedLeases } from './ended-leases.ts';
 import type { EventRing } from './event-ring.ts';
+import type { Granting } from './granting.ts';
 import type { HoldTimes } from './hold-times.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import { type End, Lease, type LeaseEvents, type LeaseTerms } from './lease-record.ts';
+import type { LeaseTable } from './lease-table.ts';
 import type { Session } from './session.ts';
 
-export interface DeskDeps {
+export interface LeaseDeskDeps {
   readonly clock: Clock;
   readonly coordinator: Coordinator<Lease>;
+  readonly table: LeaseTable;
+  readonly granting: Granting;
   readonly ledger: LeaseLedger;
-  readonly ceilings: TokenCeilings;
   readonly events: EventRing;
   readonly holdTimes: HoldTimes;
 }
 
+interface Ending {
+  readonly lease: Lease;
+  readonly end: End;
+}
+
 /**
  * The life of a lease between the coordinator, which decides, and the journal, which makes it so. Carries I1 (a pin keeps a lease
- * from ending) and I2 (nobody is told of a grant before its mark is durable), and R14: every change is guarded by the state.
- * Time is judged at each use: `now` ends whatever is over before anything else looks.
+ * from ending) and R14: every change is guarded by the state, and the first end stands.
+ * Time is judged at each use: `now` ends whatever is over before anything else looks, so nothing that is over comes back.
  */
 export class LeaseDesk implements LeaseEvents {
-  readonly #deps: DeskDeps;
-  readonly #live = new Map<string, Lease>();
-  readonly #byToken = new Map<FencingToken, Lease>();
-  readonly #ended = new EndedLeases();
-  readonly #deadlines: Deadlines<Lease | Session>;
+  readonly #deps: LeaseDeskDeps;
   #sweeping = false;
   #stopped = false;
   #sessionOver: (session: Session) => void = () => undefined;
 
-  constructor(deps: DeskDeps) {
+  constructor(deps: LeaseDeskDeps) {
     this.#deps = deps;
-    this.#deadlines = new Deadlines(deps.clock, () => void this.now());
   }
 
   /** Ends everything whose time is up, then says what time it is. */
@@ -49,8 +49,9 @@ export class LeaseDesk implements LeaseEvents {
     const nowMs = this.#deps.clock.monotonicMs();
     if (this.#sweeping || this.#stopped) return nowMs;
     this.#sweeping = true;
-    const over: { readonly lease: Lease; readonly end: End }[] = [];
-    for (let due = this.#deadlines.takeDue(nowMs); due !== null; due = this.#deadlines.takeDue(nowMs)) {
+    const over: Ending[] = [];
+    const { deadlines } = this.#deps.table;
+    for (let due = deadlines.takeDue(nowMs); due !== null; due = deadlines.takeDue(nowMs)) {
       if (due.kind === 'lease') over.push(...this.#judgeLease(due, nowMs));
       else over.push(...this.#judgeSession(due, nowMs));
     }
@@ -59,16 +60,9 @@ export class LeaseDesk implements LeaseEvents {
     return nowMs;
   }
 
+  /** `listener` is called when a session's time is up, or when the lease it was made for is over. */
   onSessionOver(listener: (session: Session) => void): void {
     this.#sessionOver = listener;
-  }
-
-  watchSession(session: Session): void {
-    this.#deadlines.set(session, session.deadlineMs);
-  }
-
-  unwatchSession(session: Session): void {
-    this.#deadlines.remove(session);
   }
 
   make(terms: LeaseTerms): Lease {
@@ -77,65 +71,58 @@ export class LeaseDesk implements LeaseEvents {
 
   /** Stands in line; what comes of it is told by the lease's `onChange`. */
   enter(lease: Lease): void {
-    this.#register(lease);
+    this.#deps.table.add(lease);
     this.#deps.coordinator.enter(lease);
-    if (lease.phase === 'waiting' && lease.terms.session !== null) this.#deps.events.lease('waiting', lease, null);
   }
 
   /** Puts a lease back as it was before a restart, with a fresh time to live. */
   restore(lease: Lease, told: NonNullable<Lease['told']>, grantedAt: string): void {
     lease.phase = 'held';
-    lease.told = told;
     lease.grantedAt = grantedAt;
     lease.grantedMs = this.#deps.clock.monotonicMs();
-    this.#register(lease);
-    this.#byToken.set(told.token, lease);
+    this.#deps.table.add(lease);
+    this.#deps.table.tell(lease, told);
     this.#deps.coordinator.seat(lease, told.token);
   }
 
-  byRef(leaseRef: string): Lease | null {
-    return this.#live.get(leaseRef) ?? this.#ended.byRef(leaseRef, this.#deps.clock.monotonicMs());
-  }
-
-  byToken(token: FencingToken): Lease | null {
-    return this.#byToken.get(token) ?? this.#ended.byToken(token);
-  }
-
-  all(): Iterable<Lease> {
-    return this.#live.values();
-  }
-
-  /** A try that got nothing: leaves the line without a trace, its refusal is the record. */
-  withdraw(lease: Lease, error: Lease['failure']): void {
+  /** A try that got nothing, or a wait that ran out before its first answer: leaves without a trace, its refusal is the record. */
+  withdraw(lease: Lease, error: GatewayError): void {
     if (lease.phase !== 'waiting') return;
     lease.failure = error;
-    this.#unregister(lease);
+    this.#remove(lease);
     this.#deps.coordinator.leave(lease, 0);
     lease.changed();
   }
 
-  /** Ends a lease now, or as soon as nothing pins it. Idempotent: the first end stands. */
+  /** Ends a lease now, or as soon as nothing pins it. Idempotent. */
   end(lease: Lease, end: End): void {
     this.decide([{ lease, end }]);
   }
 
   /** The same for several at once, in as few journal units as possible. */
-  decide(ends: readonly { readonly lease: Lease; readonly end: End }[]): void {
+  decide(ends: readonly Ending[]): void {
     const ready: Lease[] = [];
     for (const { lease, end } of ends) {
       if (!lease.open) continue;
       this.#record(lease, end);
       if (lease.pins > 0) continue;
-      if (lease.decided?.fencedBy != null) void this.#fenceThenEnd(lease);
-      else ready.push(lease);
+      if (lease.decided?.fencedBy == null) ready.push(lease);
+      else void this.#fenceThenEnd(lease, lease.decided.fencedBy);
     }
     this.#takeEffect(ready);
   }
 
-  /** Resolves when the end may be told; rejects when the journal refused, and then tries again at the next call. */
+  /** Resolves when the end may be told; rejects when the journal refused it, and tries again at the next call. */
   async endTold(lease: Lease): Promise<void> {
-    while (lease.phase !== 'over') await new Promise<void>((resolve) => { const off = lease.onChange(() => { off(); resolve(); }); });
-    const decided = lease.decided;
+    while (lease.phase !== 'over') {
+      await new Promise<void>((resolve) => {
+        const off = lease.onChange(() => {
+          off();
+          resolve();
+        });
+      });
+    }
+    const { decided } = lease;
     if (decided === null) return;
     if (!decided.failed) return decided.durable;
     await this.#deps.ledger.endedAgain(lease);
@@ -146,33 +133,23 @@ export class LeaseDesk implements LeaseEvents {
   /** I1. Throws 412 when the lease of `token` may not write here now. */
   pin(resource: Resource, token: FencingToken): Pin {
     this.now();
-    const lease = this.#byToken.get(token);
+    const lease = this.#deps.table.liveByToken(token);
     const told = lease?.told ?? null;
     const mark = this.#deps.coordinator.look(resource.key)?.mark ?? null;
-    if (lease === undefined || told === null || !lease.covers(resource.key) || !lease.open || lease.phase !== 'held') throw this.#notHeld(token, mark);
-    if (told.mode !== 'exclusive' || lease.downgrade !== null) throw refuse('lease_is_shared', 'The token belongs to a shared lease; only an exclusive one may write.', { presented_token: token.toString() });
-    if (mark !== token || told.token !== token) throw stale(token);
-    return this.hold(lease);
-  }
-
-  hold(lease: Lease): Pin {
+    if (lease === null || told === null || !lease.covers(resource.key) || !lease.open || lease.phase !== 'held') throw this.#notHeld(token, mark);
+    if (told.mode !== 'exclusive' || lease.downgrade !== null) {
+      throw refuse('lease_is_shared', 'The token belongs to a shared lease; only an exclusive one may write.', { presented_token: token.toString() });
+    }
+    if (mark !== token) throw stale(token);
     const { resources, principal, clientId, leaseRef } = lease.terms;
-    lease.pins += 1;
-    let left = false;
-    const leave = (): void => {
-      if (left) return;
-      left = true;
-      lease.pins -= 1;
-      if (lease.pins === 0) this.#unpinned(lease);
-    };
-    return { lease: { leaseRef, resources, principal, clientId, mode: lease.told?.mode ?? lease.mode, token: lease.told?.token as FencingToken }, leave };
+    return { lease: { leaseRef, resources, principal, clientId, ...told }, leave: this.#hold(lease) };
   }
 
-  /** Exclusive to shared: when the last pin has left. The promise settles when it may be told. */
+  /** Exclusive to shared, when the last pin has left; until then no new write is admitted. */
   downgrade(lease: Lease, caller: Caller): void {
     if (lease.downgrade !== null) return;
     lease.downgrade = { caller };
-    if (lease.pins === 0) this.#downgradeNow(lease);
+    if (lease.pins === 0) this.#unpinned(lease);
   }
 
   isLive(lease: Lease): boolean {
@@ -184,18 +161,21 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   granted(lease: Lease, token: FencingToken): void {
-    if (lease.upgrading) {
-      lease.upgrading = false;
-      void this.#tellUpgrade(lease, token);
-      return;
-    }
-    lease.phase = 'granting';
-    void this.#tellGrant(lease, token);
+    const told = lease.upgrading ? this.#deps.granting.upgrade(lease, token) : this.#deps.granting.grant(lease, token);
+    if (!lease.upgrading) lease.phase = 'granting';
+    lease.upgrading = false;
+    void told.then(() => this.#settled(lease));
   }
 
-  refused(lease: Lease, error: NonNullable<Lease['failure']>): void {
+  waits(lease: Lease): void {
+    if (lease.terms.session === null || lease.quiet || lease.announced) return;
+    lease.announced = true;
+    this.#deps.events.lease('waiting', lease, null);
+  }
+
+  refused(lease: Lease, error: GatewayError): void {
     lease.failure = error;
-    this.#unregister(lease);
+    this.#remove(lease);
     lease.changed();
   }
 
@@ -204,75 +184,46 @@ export class LeaseDesk implements LeaseEvents {
       if (lease.phase === 'waiting') this.end(lease, endKinds.deadlock(cycle));
       return;
     }
-    this.#deps.coordinator.cancelUpgrade(lease);
     lease.upgrading = false;
-    lease.failure = refuse('deadlock', 'The upgrade would wait for somebody who waits for this session.', { cycle });
+    lease.failure = refuse('deadlock', 'The upgrade waits for somebody who waits for this session.', { lease_ref: lease.leaseRef, cycle });
+    this.#deps.coordinator.cancelUpgrade(lease);
     lease.changed();
   }
 
   stop(): void {
     this.#stopped = true;
-    this.#deadlines.stop();
+    this.#deps.table.deadlines.stop();
   }
 
-  #register(lease: Lease): void {
-    this.#live.set(lease.leaseRef, lease);
-    const session = lease.terms.session;
-    if (session === null) return;
-    session.leases.add(lease);
-    for (const { key } of lease.resources) session.byKey.set(key, lease);
-    this.#deadlines.set(lease, lease.nextCheckMs);
-  }
-
-  /** Takes it out of everything but the coordinator. */
-  #unregister(lease: Lease): void {
-    lease.phase = 'over';
-    this.#live.delete(lease.leaseRef);
-    if (lease.told !== null) this.#byToken.delete(lease.told.token);
-    this.#deadlines.remove(lease);
-    lease.terms.session?.leases.delete(lease);
-    this.#forgetKeys(lease);
-    if (lease.terms.session?.terms.implied === true) this.#sessionOver(lease.terms.session);
-  }
-
-  #forgetKeys(lease: Lease): void {
-    const byKey = lease.terms.session?.byKey;
-    for (const { key } of lease.resources) if (byKey?.get(key) === lease) byKey.delete(key);
-  }
-
-  #judgeLease(lease: Lease, nowMs: number): { readonly lease: Lease; readonly end: End }[] {
+  #judgeLease(lease: Lease, nowMs: number): Ending[] {
     if (!lease.open) return [];
     if (nowMs >= lease.deadlineMs) return [{ lease, end: nowMs >= lease.holdDeadlineMs ? endKinds.maxHold() : endKinds.expired() }];
     if (nowMs >= lease.waitDeadlineMs) return [{ lease, end: endKinds.waitedOut() }];
-    this.#deadlines.set(lease, lease.nextCheckMs);
+    this.#deps.table.deadlines.set(lease, lease.nextCheckMs);
     return [];
   }
 
-  #judgeSession(session: Session, nowMs: number): { readonly lease: Lease; readonly end: End }[] {
+  #judgeSession(session: Session, nowMs: number): Ending[] {
     if (session.ended) return [];
     if (nowMs < session.deadlineMs) {
-      this.#deadlines.set(session, session.deadlineMs);
+      this.#deps.table.deadlines.set(session, session.deadlineMs);
       return [];
     }
     this.#sessionOver(session);
-    const end = session.terms.implied ? endKinds.expired() : endKinds.sessionExpired();
-    return [...session.leases].map((lease) => ({ lease, end }));
+    return [...session.leases].map((lease) => ({ lease, end: endKinds.sessionExpired() }));
   }
 
   #record(lease: Lease, end: End): void {
     const fencedBy = end.fence && lease.told !== null ? this.#deps.coordinator.fence(lease) : null;
     lease.decided = { end, endedAt: null, fencedBy, durable: Promise.resolve(), failed: false };
-    this.#forgetKeys(lease);
+    this.#deps.table.unkey(lease);
     const session = lease.terms.session;
     if (session !== null && !end.clean && lease.told !== null) session.noteLost(lease.terms.leaseId, this.#deps.clock.monotonicMs());
   }
 
-  async #fenceThenEnd(lease: Lease): Promise<void> {
-    const token = lease.decided?.fencedBy ?? null;
-    if (token !== null) {
-      // A volume that cannot take the ceiling cannot be written either: the end itself must not hang on it.
-      await this.#reserve(lease.resources, token).catch(() => undefined);
-    }
+  /** A volume that cannot take the ceiling cannot be written either, so the end does not hang on it. */
+  async #fenceThenEnd(lease: Lease, token: FencingToken): Promise<void> {
+    await this.#deps.granting.reserve(lease.resources, token).catch(() => undefined);
     this.#takeEffect([lease]);
   }
 
@@ -280,13 +231,10 @@ export class LeaseDesk implements LeaseEvents {
   #takeEffect(leases: readonly Lease[]): void {
     if (leases.length === 0) return;
     const at = rfc3339(this.#deps.clock.wallMs());
-    const nowMs = this.#deps.clock.monotonicMs();
     for (const lease of leases) {
       if (lease.decided !== null) lease.decided.endedAt = at;
-      this.#unregister(lease);
-      if (lease.terms.session === null) continue;
-      this.#ended.add(lease, nowMs);
-      if (lease.told !== null) this.#deps.holdTimes.ended(nowMs - lease.grantedMs);
+      this.#remove(lease);
+      if (lease.terms.session !== null && lease.told !== null) this.#deps.holdTimes.ended(this.#deps.clock.monotonicMs() - lease.grantedMs);
     }
     this.#deps.ledger.ended(leases);
     for (const lease of leases) {
@@ -297,7 +245,7 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   async #tellEnd(lease: Lease): Promise<void> {
-    const decided = lease.decided;
+    const { decided } = lease;
     if (decided === null) return;
     try {
       await decided.durable;
@@ -309,104 +257,46 @@ export class LeaseDesk implements LeaseEvents {
     lease.changed();
   }
 
-  async #tellGrant(lease: Lease, token: FencingToken): Promise<void> {
-    const pin = this.#busy(lease);
-    try {
-      await this.#reserve(lease.resources, token);
-      lease.grantedAt = rfc3339(this.#deps.clock.wallMs());
-      if (lease.terms.session !== null) await this.#deps.ledger.granted(lease, token, 'lease_grant');
-    } catch (thrown) {
-      this.#grantFailed(lease, thrown);
-      return;
-    }
-    const nowMs = this.#deps.clock.monotonicMs();
-    lease.phase = 'held';
-    lease.told = { mode: lease.mode, token };
-    lease.grantedMs = nowMs;
-    lease.renewedMs = nowMs;
-    if (lease.terms.session?.terms.implied === true) lease.terms.session.renewedMs = nowMs;
-    this.#byToken.set(token, lease);
-    if (lease.terms.session !== null && lease.decided === null) {
-      this.#deadlines.set(lease, lease.nextCheckMs);
-      this.#deps.events.lease('granted', lease, null);
-    }
-    lease.changed();
-    pin();
+  #remove(lease: Lease): void {
+    this.#deps.table.remove(lease);
+    if (lease.terms.session?.terms.implied === true) this.#sessionOver(lease.terms.session);
   }
 
-  /** It did not happen: the place is given up, and the next one tries. */
-  #grantFailed(lease: Lease, thrown: unknown): void {
-    lease.failure = asGatewayError(thrown);
-    this.#unregister(lease);
-    this.#deps.coordinator.leave(lease, 0);
-    lease.changed();
-  }
-
-  async #tellUpgrade(lease: Lease, token: FencingToken): Promise<void> {
-    const unpin = this.#busy(lease);
-    try {
-      await this.#reserve(lease.resources, token);
-      await this.#deps.ledger.granted(lease, token, 'lease_convert');
-      if (lease.told !== null) this.#byToken.delete(lease.told.token);
-      lease.told = { mode: 'exclusive', token };
-      this.#byToken.set(token, lease);
-      if (lease.decided === null) this.#deps.events.lease('converted', lease, null);
-    } catch (thrown) {
-      lease.failure = asGatewayError(thrown);
-      this.#deps.coordinator.downgrade(lease);
-    }
-    lease.changed();
-    unpin();
-  }
-
-  #busy(lease: Lease): () => void {
+  #hold(lease: Lease): () => void {
+    let left = false;
     lease.pins += 1;
     return () => {
+      if (left) return;
+      left = true;
       lease.pins -= 1;
-      if (lease.pins === 0) this.#unpinned(lease);
+      this.#unpinned(lease);
     };
   }
 
+  /** A grant or conversion is over: told first, then whatever was decided meanwhile. */
+  #settled(lease: Lease): void {
+    if (lease.phase === 'over' && lease.terms.session?.terms.implied === true) this.#sessionOver(lease.terms.session);
+    lease.changed();
+    this.#unpinned(lease);
+  }
+
   #unpinned(lease: Lease): void {
-    if (lease.phase === 'over') return;
-    if (lease.decided !== null) void this.#fenceThenEnd(lease);
-    else if (lease.downgrade !== null) this.#downgradeNow(lease);
+    if (lease.pins > 0 || lease.phase === 'over') return;
+    if (lease.decided !== null) {
+      if (lease.decided.fencedBy === null) this.#takeEffect([lease]);
+      else void this.#fenceThenEnd(lease, lease.decided.fencedBy);
+    } else if (lease.downgrade !== null) {
+      void this.#deps.granting.downgrade(lease).then(() => this.#settled(lease));
+    }
   }
 
-  #downgradeNow(lease: Lease): void {
-    const { session } = lease.terms;
-    const { told, downgrade } = lease;
-    if (session === null || told === null || downgrade === null) return;
-    lease.told = { mode: 'shared', token: told.token };
-    const durable = this.#deps.ledger.kept(lease, session, lease.told, 'lease_convert', downgrade.caller);
-    this.#deps.coordinator.downgrade(lease);
-    const unpin = this.#busy(lease);
-    durable.then(
-      () => {
-        if (lease.decided === null) this.#deps.events.lease('converted', lease, null);
-      },
-      (thrown: unknown) => {
-        lease.failure = asGatewayError(thrown);
-      },
-    ).finally(() => {
-      lease.downgrade = null;
-      lease.changed();
-      unpin();
-    });
-  }
-
-  async #reserve(resources: readonly Resource[], token: FencingToken): Promise<void> {
-    const volumes = new Set(resources.map((resource) => resource.volume));
-    await Promise.all([...volumes].map((volume) => this.#deps.ceilings.reserve(volume, token)));
-  }
-
-  #notHeld(token: FencingToken, mark: FencingToken | null) {
-    const decided = this.byToken(token)?.decided ?? null;
-    if (mark !== null && mark > token && decided === null) return stale(token);
+  #notHeld(token: FencingToken, mark: FencingToken | null): GatewayError {
+    const decided = (this.#deps.table.liveByToken(token) ?? this.#deps.table.endedByToken(token))?.decided ?? null;
+    if (mark !== null && mark > token) return stale(token);
     return refuse('lease_ended', 'The lease of this token has ended.', { reason: decided?.end.reason ?? null, ended_at: decided?.endedAt ?? null });
   }
 }
 
-function stale(token: FencingToken) {
+function stale(token: FencingToken): GatewayError {
   return refuse('stale_token', 'A newer token exists for this resource: the lease behind this one is over.', { presented_token: token.toString(), newer_token_exists: true });
 }

@@ -62,6 +62,7 @@ export interface LeaseEvents {
   isLive(lease: Lease): boolean;
   lapse(lease: Lease): void;
   granted(lease: Lease, token: FencingToken): void;
+  waits(lease: Lease): void;
   refused(lease: Lease, error: GatewayError): void;
   deadlocked(lease: Lease, cycle: readonly DeadlockStep[]): void;
 }
@@ -78,6 +79,10 @@ export class Lease implements Claim, Timed {
   renewedMs: number;
   grantedMs = 0;
   grantedAt: string | null = null;
+  /** A try: it is never told that it waits. */
+  quiet = false;
+  /** Others were told that it waits. */
+  announced = false;
   readonly holds = new Set<string>();
   /** Commit sections and journal units that are under way: an end waits for them. */
   pins = 0;
@@ -109,6 +114,7 @@ export class Lease implements Claim, Timed {
   isLive(): boolean { return this.#events.isLive(this); }
   lapse(): void { this.#events.lapse(this); }
   granted(token: FencingToken): void { this.#events.granted(this, token); }
+  waits(): void { this.#events.waits(this); }
   refused(error: GatewayError): void { this.#events.refused(this, error); }
   deadlocked(cycle: readonly DeadlockStep[]): void { this.#events.deadlocked(this, cycle); }
 

@@ -2,7 +2,7 @@ import type { Clock } from '../domain/clock.ts';
 import { type GatewayError, refuse } from '../domain/errors.ts';
 import type { Journal } from '../domain/journal.ts';
 import type { LeaseMode } from '../domain/lease.ts';
-import type { AcquireRequest, HeartbeatView, LeaseView, LockFilter, LockService, LockView, SessionView } from '../domain/lock-api.ts';
+import type { AcquireRequest, LeaseView, LockFilter, LockService, LockView, SessionView } from '../domain/lock-api.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import { checkWait } from './acquire-terms.ts';
@@ -13,6 +13,7 @@ import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
+import type { LeaseTable } from './lease-table.ts';
 import type { LockViews } from './lock-views.ts';
 import type { ReconnectGate } from './reconnect-gate.ts';
 import type { Refusals } from './refusals.ts';
@@ -24,6 +25,7 @@ import { waitForChange } from './wait-for-change.ts';
 export interface LeaseServiceDeps {
   readonly clock: Clock;
   readonly journal: Pick<Journal, 'endedLease'>;
+  readonly table: LeaseTable;
   readonly desk: LeaseDesk;
   readonly ledger: LeaseLedger;
   readonly views: LockViews;
@@ -32,7 +34,7 @@ export interface LeaseServiceDeps {
   readonly acquiring: Acquiring;
   readonly converting: Converting;
   readonly sessionDesk: SessionDesk;
-  readonly earlierEpochs: EarlierEpochs;
+  readonly epochs: EarlierEpochs;
 }
 
 /** The lock service over one coordinator: who may do what to a lease, and what comes of it (R3, R4, R14). */
@@ -51,7 +53,7 @@ export class LeaseService implements LockService {
   async lease(caller: Caller, leaseId: string, waitMs: number, signal: AbortSignal): Promise<LeaseView> {
     checkWait(waitMs);
     this.#deps.desk.now();
-    const lease = this.#deps.desk.byRef(leaseRefOf(leaseId));
+    const lease = this.#deps.table.byRef(leaseRefOf(leaseId));
     if (lease === null) return this.#forgotten(leaseId);
     if (!owns(caller.principal, lease.terms.principal)) throw notOwner();
     this.#polled(lease);
@@ -85,13 +87,15 @@ export class LeaseService implements LockService {
   }
 
   async release(caller: Caller, leaseId: string, options: { readonly holdId: string | null; readonly all: boolean }): Promise<void> {
-    if (this.#deps.desk.byRef(leaseRefOf(leaseId)) === null) {
+    if (this.#deps.table.byRef(leaseRefOf(leaseId)) === null) {
       this.#deps.desk.now();
       await this.#forgotten(leaseId);
       return;
     }
     await this.#onLease(caller, leaseId, async (lease) => {
-      if (lease.open && lease.phase === 'held' && !options.all && (await this.#takeHoldOff(caller, lease, options.holdId))) return;
+      // Decided within the call: from here on no write under this lease is admitted.
+      const goesOn = lease.open && lease.phase === 'held' && !options.all ? this.#takeHoldOff(caller, lease, options.holdId) : null;
+      if (goesOn !== null) return goesOn;
       if (lease.open) this.#deps.desk.end(lease, lease.phase === 'held' ? endKinds.released(caller) : endKinds.cancelled(caller));
       await this.#deps.desk.endTold(lease);
     });
@@ -103,10 +107,6 @@ export class LeaseService implements LockService {
 
   async heartbeat(caller: Caller, sessionId: string): Promise<{ readonly expiresInMs: number; readonly lost: readonly string[] }> {
     return this.#deps.sessionDesk.heartbeat(caller, sessionId);
-  }
-
-  async heartbeats(caller: Caller, sessionIds: readonly string[]): Promise<readonly HeartbeatView[]> {
-    return this.#deps.sessionDesk.heartbeats(caller, sessionIds);
   }
 
   endSession(caller: Caller, sessionId: string): Promise<void> {
@@ -131,16 +131,14 @@ export class LeaseService implements LockService {
     return this.#deps.views.locks(filter);
   }
 
-  /** True when holds are left (or the named one was gone already, a retry): the lease goes on. */
-  async #takeHoldOff(caller: Caller, lease: Lease, holdId: string | null): Promise<boolean> {
+  /** `null` when it was the last hold. Otherwise the lease goes on, also when the named hold was gone already (a retry). */
+  #takeHoldOff(caller: Caller, lease: Lease, holdId: string | null): Promise<void> | null {
     const taken = holdId ?? [...lease.holds].at(-1);
-    if (taken === undefined) return false;
-    if (!lease.holds.has(taken)) return true;
-    if (lease.holds.size === 1) return false;
+    const { told, terms } = lease;
+    if (taken !== undefined && !lease.holds.has(taken)) return Promise.resolve();
+    if (taken === undefined || lease.holds.size === 1 || terms.session === null || told === null) return null;
     lease.holds.delete(taken);
-    const { session } = lease.terms;
-    if (session !== null && lease.told !== null) await this.#deps.ledger.kept(lease, session, lease.told, null, caller);
-    return true;
+    return this.#deps.ledger.kept(lease, terms.session, told, null, caller);
   }
 
   /** Polling keeps the place of a waiter; it does not renew what is held. */
@@ -150,7 +148,7 @@ export class LeaseService implements LockService {
 
   async #onLease<T>(caller: Caller, leaseId: string, work: (lease: Lease) => Promise<T>): Promise<T> {
     this.#deps.desk.now();
-    const lease = this.#deps.desk.byRef(leaseRefOf(leaseId));
+    const lease = this.#deps.table.byRef(leaseRefOf(leaseId));
     const subject = () => ({ resource: lease?.resources[0] ?? null, leaseRef: lease?.leaseRef ?? null });
     return this.#deps.refusals.recorded(caller, null, subject, async () => {
       if (lease === null) {
@@ -174,7 +172,7 @@ export class LeaseService implements LockService {
     const leaseRef = leaseRefOf(leaseId);
     const ended = await this.#deps.journal.endedLease(leaseRef);
     if (ended !== null) return this.#deps.views.forgotten(leaseId, ended);
-    const lostAt = this.#deps.earlierEpochs.lostAt(leaseId);
+    const lostAt = this.#deps.epochs.lostAt(leaseId);
     if (lostAt === null) throw refuse('lease_not_found', 'There is no such lease.');
     return this.#deps.views.forgotten(leaseId, { leaseRef, reason: 'lost', endedAt: lostAt });
   }

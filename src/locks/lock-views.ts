@@ -5,10 +5,14 @@ import type { LeaseState } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LeaseView, LockFilter, LockParty, LockView } from '../domain/lock-api.ts';
 import { refuse } from '../domain/errors.ts';
+import type { WatchScope } from '../domain/lock-events.ts';
 import type { Resource } from '../domain/resource.ts';
+import type { VolumePolicy } from '../domain/volume.ts';
 import type { Coordinator, ResourceLook } from './coordinator.ts';
 import type { HoldTimes } from './hold-times.ts';
 import type { Lease } from './lease-record.ts';
+import type { LeaseTable } from './lease-table.ts';
+import type { SignedTokens } from './signed-token.ts';
 import { znodePath } from './znode-path.ts';
 
 export interface LockViewsDeps {
@@ -16,7 +20,9 @@ export interface LockViewsDeps {
   readonly coordinator: Coordinator<Lease>;
   readonly journal: Pick<Journal, 'mark'>;
   readonly holdTimes: HoldTimes;
-  readonly signed: (lease: Lease) => string | null;
+  readonly table: LeaseTable;
+  readonly signedTokens: SignedTokens;
+  readonly policy: (volume: string) => VolumePolicy;
 }
 
 const ENDED_STATES: ReadonlySet<string> = new Set<LeaseState>(['released', 'expired', 'broken', 'lost', 'cancelled']);
@@ -41,7 +47,7 @@ export class LockViews {
       mode: told?.mode ?? lease.mode,
       state,
       fencingToken: granted?.token ?? null,
-      signedToken: state === 'held' || state === 'ending' ? this.#deps.signed(lease) : null,
+      signedToken: state === 'held' || state === 'ending' ? this.#signed(lease) : null,
       clientId: terms.clientId,
       sessionId: terms.session?.terms.sessionId ?? '',
       priority: terms.priority,
@@ -55,7 +61,6 @@ export class LockViews {
       acquiredZnodePath: granted === null ? null : this.#deps.coordinator.nodePath(lease),
       reason: decided?.end.reason ?? lease.failure?.code ?? null,
       metadata: terms.metadata,
-      pendingMode: lease.upgrading ? 'exclusive' : null,
     };
   }
 
@@ -65,7 +70,7 @@ export class LockViews {
     return {
       leaseId, leaseRef: ended.leaseRef, resources: [], mode: 'exclusive', state, fencingToken: null, signedToken: null, clientId: null, sessionId: '', priority: 0,
       holdCount: 0, holdId: null, ttlMs: 0, expiresInMs: 0, leaseExpiresAt: null, grantedAt: null, queuePosition: null, acquiredZnodePath: null, reason: ended.reason,
-      metadata: null, pendingMode: null,
+      metadata: null,
     };
   }
 
@@ -88,6 +93,28 @@ export class LockViews {
     const page = found.slice(0, limit);
     const locks = await Promise.all(page.map(async ({ look }) => this.#lookView(look, (await this.#deps.journal.mark(look.resource.key))?.token ?? null)));
     return { locks, nextCursor: found.length > limit ? String(page.at(-1)?.id ?? 0) : null };
+  }
+
+  /** The present state of what a watch is about, at most one page. */
+  async present(scope: WatchScope, sessionRef: string | null): Promise<readonly LockView[]> {
+    if (scope.of === 'resource') return [await this.lock(scope.resource)];
+    const resources = new Map<string, Resource>();
+    const wanted = (lease: Lease, resource: Resource): boolean => {
+      if (scope.of === 'session') return lease.terms.session?.terms.sessionRef === sessionRef;
+      return (scope.volume === null || resource.volume === scope.volume) && resource.path.startsWith(scope.pathPrefix);
+    };
+    for (const lease of this.#deps.table.live()) {
+      for (const resource of lease.resources) if (wanted(lease, resource)) resources.set(resource.key, resource);
+      if (resources.size >= LIMITS.lockPageMax) break;
+    }
+    return Promise.all([...resources.values()].slice(0, LIMITS.lockPageMax).map((resource) => this.lock(resource)));
+  }
+
+  /** Only where the volumes of the lease ask for it. */
+  #signed(lease: Lease): string | null {
+    const { told, terms } = lease;
+    if (told === null || !terms.resources.some(({ volume }) => this.#deps.policy(volume).tokens === 'signed')) return null;
+    return this.#deps.signedTokens.sign({ ...told, leaseRef: terms.leaseRef, resources: terms.resources, principal: terms.principal });
   }
 
   #matches(look: ResourceLook<Lease>, filter: LockFilter): boolean {

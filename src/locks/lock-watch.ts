@@ -22,9 +22,14 @@ export class LockWatch implements LockEvents {
     this.#deps = deps;
   }
 
-  async *watch(caller: Caller, scope: WatchScope, afterSeq: number | null, signal: AbortSignal): AsyncGenerator<LockEvent | LockReset, void> {
-    const { ring } = this.#deps;
+  async watch(caller: Caller, scope: WatchScope, afterSeq: number | null, signal: AbortSignal): Promise<AsyncIterable<LockEvent | LockReset>> {
     const sessionRef = scope.of === 'session' ? this.#deps.ownSessionRef(caller, scope.sessionId) : null;
+    const seq = afterSeq ?? this.#deps.ring.lastSeq;
+    return this.#follow(scope, sessionRef, seq, signal);
+  }
+
+  async *#follow(scope: WatchScope, sessionRef: string | null, afterSeq: number, signal: AbortSignal): AsyncGenerator<LockEvent | LockReset, void> {
+    const { ring } = this.#deps;
     const concerns = matcher(scope, sessionRef);
     const inbox = new Inbox();
     const stop = ring.listen(topicOf(scope, sessionRef), (entry) => {
@@ -33,7 +38,8 @@ export class LockWatch implements LockEvents {
     const onAbort = (): void => inbox.wake();
     signal.addEventListener('abort', onAbort);
     try {
-      const missed = afterSeq === null ? [] : ring.after(afterSeq);
+      // The line above hears of everything from now on; what came between is still in the ring.
+      const missed = ring.after(afterSeq);
       if (missed === null) yield await this.#reset(scope, sessionRef, inbox);
       else for (const entry of missed) if (concerns(entry)) yield entry.event;
       while (!signal.aborted) {

@@ -30,8 +30,10 @@ export class Refusals {
     try {
       return await work();
     } catch (thrown) {
+      // The client is gone: there is nobody to refuse, and the end of its wait has a record of its own.
+      if (signal?.aborted === true) throw thrown;
       const error = asGatewayError(thrown);
-      if (signal?.aborted !== true && !NOT_REFUSALS.has(error.code)) await this.#record(caller, error.code, subject());
+      if (!NOT_REFUSALS.has(error.code)) await this.#record(caller, error.code, subject());
       throw error;
     }
   }

@@ -7,6 +7,7 @@ import { conflict } from './decision.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
+import type { LeaseTable } from './lease-table.ts';
 import { sessionRefOf } from './secret-id.ts';
 import type { Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
@@ -15,10 +16,13 @@ export interface RestoreDeps {
   readonly clock: Clock;
   readonly journal: Pick<Journal, 'commit'>;
   readonly coordinator: Coordinator<Lease>;
+  readonly table: LeaseTable;
   readonly desk: LeaseDesk;
   readonly ledger: LeaseLedger;
   readonly sessions: Sessions;
   readonly nextOrder: () => number;
+  /** False for a volume that is not configured any more. */
+  readonly isVolume: (name: string) => boolean;
 }
 
 /**
@@ -27,14 +31,21 @@ export interface RestoreDeps {
  */
 export async function restoreLocks(deps: RestoreDeps, start: JournalStart, comeBack: boolean): Promise<void> {
   const lost: StoredLease[] = [];
+  const over: string[] = [];
   if (comeBack) {
     const sessions = restoreSessions(deps, start);
     // The newest token first: should two claim one resource, the older of them is over.
     const leases = [...start.leases()].sort((a, b) => (a.token < b.token ? 1 : -1));
     for (const stored of leases) {
       const session = sessions.get(stored.sessionId);
-      if (session === undefined || contested(deps.coordinator, stored)) lost.push(stored);
+      if (session === undefined || !stored.resources.every(({ volume }) => deps.isVolume(volume)) || contested(deps.coordinator, stored)) lost.push(stored);
       else restoreLease(deps, stored, session);
+    }
+    for (const session of sessions.values()) {
+      // Made for a lease that did not come back.
+      if (!session.terms.implied || session.leases.size > 0) continue;
+      deps.sessions.remove(session);
+      over.push(session.terms.sessionRef);
     }
     for (const { resourceKey, delayMs } of start.lockDelays()) {
       deps.ledger.heldBack(resourceKey);
@@ -42,8 +53,9 @@ export async function restoreLocks(deps: RestoreDeps, start: JournalStart, comeB
     }
   } else {
     lost.push(...start.leases());
+    over.push(...start.sessions().map(({ sessionRef }) => sessionRef));
   }
-  await journalLost(deps, lost, comeBack ? [] : start.sessions().map(({ sessionRef }) => sessionRef));
+  await journalLost(deps, lost, over);
 }
 
 function restoreSessions(deps: RestoreDeps, start: JournalStart): Map<string, Session> {
@@ -53,7 +65,7 @@ function restoreSessions(deps: RestoreDeps, start: JournalStart): Map<string, Se
     session.stored = true;
     session.returning = true;
     sessions.set(stored.sessionId, session);
-    if (!stored.implied) deps.desk.watchSession(session);
+    if (!stored.implied) deps.table.deadlines.set(session, session.deadlineMs);
   }
   return sessions;
 }

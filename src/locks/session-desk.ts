@@ -1,13 +1,13 @@
 import type { Clock } from '../domain/clock.ts';
-import { GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { HeartbeatView, SessionView } from '../domain/lock-api.ts';
+import type { SessionView } from '../domain/lock-api.ts';
 import type { Caller } from '../domain/principal.ts';
 import { checkText, sessionTtl } from './acquire-terms.ts';
 import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { End } from './lease-record.ts';
+import type { LeaseTable } from './lease-table.ts';
 import type { ReconnectGate } from './reconnect-gate.ts';
 import type { Session } from './session.ts';
 import { type Sessions, sessionView } from './sessions.ts';
@@ -15,6 +15,7 @@ import { type Sessions, sessionView } from './sessions.ts';
 export interface SessionDeskDeps {
   readonly clock: Clock;
   readonly sessions: Sessions;
+  readonly table: LeaseTable;
   readonly desk: LeaseDesk;
   readonly ledger: LeaseLedger;
   readonly gate: ReconnectGate;
@@ -40,7 +41,7 @@ export class SessionDesk {
       throw thrown;
     }
     session.renewedMs = this.#deps.clock.monotonicMs();
-    this.#deps.desk.watchSession(session);
+    this.#deps.table.deadlines.set(session, session.deadlineMs);
     return sessionView(session, session.renewedMs);
   }
 
@@ -52,29 +53,15 @@ export class SessionDesk {
     return { expiresInMs: session.terms.ttlMs, lost: session.lostSince(nowMs) };
   }
 
-  /** Throws `invalid_request` when there are too many. */
-  heartbeats(caller: Caller, sessionIds: readonly string[]): readonly HeartbeatView[] {
-    const max = LIMITS.heartbeatBatchMax;
-    if (sessionIds.length > max) throw refuse('invalid_request', `A batch has at most ${max} sessions.`, { field: 'session_ids', max });
-    return sessionIds.map((sessionId) => {
-      try {
-        return { sessionId, ...this.heartbeat(caller, sessionId), code: null, retryAfterMs: null };
-      } catch (thrown) {
-        if (!(thrown instanceof GatewayError)) throw thrown;
-        return { sessionId, expiresInMs: 0, lost: [], code: thrown.code, retryAfterMs: thrown.retryAfterMs ?? null };
-      }
-    });
-  }
-
-  end(caller: Caller, sessionId: string): Promise<void> {
+  async end(caller: Caller, sessionId: string): Promise<void> {
     this.#deps.desk.now();
-    return this.#end(this.#deps.sessions.own(caller, sessionId), endKinds.sessionEnded(caller));
+    await this.#end(this.#deps.sessions.own(caller, sessionId), endKinds.sessionEnded(caller));
   }
 
   /** For an administrator, who knows only the ref: whoever holds it is fenced first. */
-  endByRef(caller: Caller, sessionRef: string): Promise<void> {
+  async endByRef(caller: Caller, sessionRef: string): Promise<void> {
     this.#deps.desk.now();
-    return this.#end(this.#deps.sessions.byRef(sessionRef), endKinds.sessionForced(caller));
+    await this.#end(this.#deps.sessions.byRef(sessionRef), endKinds.sessionForced(caller));
   }
 
   views(): readonly SessionView[] {
@@ -93,7 +80,7 @@ export class SessionDesk {
   #over(session: Session): Promise<void> {
     if (session.ended) return Promise.resolve();
     this.#deps.sessions.remove(session);
-    this.#deps.desk.unwatchSession(session);
+    this.#deps.table.deadlines.remove(session);
     // The session that was made for one lease ends in the same unit as that lease.
     if (session.terms.implied) return Promise.resolve();
     const ended = this.#deps.ledger.sessionEnded(session);

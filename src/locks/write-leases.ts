@@ -9,6 +9,7 @@ import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
+import type { LeaseTable } from './lease-table.ts';
 import { PRIORITY_DEFAULT } from './order-key.ts';
 import { leaseRefOf, newLeaseId } from './secret-id.ts';
 import type { SignedTokens } from './signed-token.ts';
@@ -20,6 +21,7 @@ export interface WriteLeasesDeps {
   readonly epoch: string;
   readonly journal: Pick<Journal, 'mark' | 'endedLease'>;
   readonly coordinator: Coordinator<Lease>;
+  readonly table: LeaseTable;
   readonly desk: LeaseDesk;
   readonly ledger: LeaseLedger;
   readonly signedTokens: SignedTokens;
@@ -81,7 +83,7 @@ export class LocksForWrites implements WriteLeases {
 
   keepAlive(resource: Resource, token: FencingToken): boolean {
     const nowMs = this.#deps.desk.now();
-    const lease = this.#deps.desk.liveByToken(token);
+    const lease = this.#deps.table.liveByToken(token);
     if (lease === null || !lease.open || !lease.covers(resource.key)) return false;
     lease.renew(nowMs);
     return true;
@@ -92,12 +94,12 @@ export class LocksForWrites implements WriteLeases {
   }
 
   readSigned(text: string, resource: Resource, principal: string): { readonly token: FencingToken } | 'invalid' | 'forged' {
-    const { signedTokens, desk } = this.#deps;
+    const { signedTokens, table } = this.#deps;
     const parsed = signedTokens.parse(text);
     if (parsed === null) return 'invalid';
     const { token, leaseRef, mode } = parsed;
     // The text does not say which other resources a lease has; whoever forges one cannot choose them either.
-    const resources = desk.byRef(leaseRef)?.resources ?? [resource];
+    const resources = table.byRef(leaseRef)?.resources ?? [resource];
     if (!resources.some(({ key }) => key === resource.key)) return 'forged';
     return signedTokens.verifies(parsed.keyId, parsed.mac, { token, leaseRef, mode, resources, principal }) ? { token } : 'forged';
   }
@@ -114,8 +116,8 @@ export class LocksForWrites implements WriteLeases {
 
   /** Looks at memory again: things may have moved while the journal was read. */
   async #factsFrom(resource: Resource, presented: FencingToken | null, stored: Mark | null): Promise<TokenFacts> {
-    const lease = presented === null ? null : this.#deps.desk.liveByToken(presented);
-    const told = lease !== null && lease.open && lease.covers(resource.key) ? lease.told : null;
+    const lease = presented === null ? null : this.#deps.table.liveByToken(presented);
+    const told = lease?.open && lease.covers(resource.key) ? lease.told : null;
     const live = lease !== null && told !== null ? heldLease(lease, told) : null;
     const fresher = live !== null && (stored === null || live.token > stored.token);
     const mark = fresher ? live.token : (stored?.token ?? null);
@@ -128,7 +130,7 @@ export class LocksForWrites implements WriteLeases {
   async #atMark(stored: Mark | null): Promise<TokenFacts['atMark']> {
     if (stored === null || stored.leaseRef === null) return null;
     const { leaseRef, principal } = stored;
-    const lease = this.#deps.desk.byRef(leaseRef);
+    const lease = this.#deps.table.byRef(leaseRef);
     if (lease !== null) {
       const decided = lease.decided;
       return { leaseRef, principal, ended: decided === null ? null : { reason: decided.end.reason, endedAt: decided.endedAt } };

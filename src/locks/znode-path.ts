@@ -3,7 +3,7 @@ import type { Resource } from '../domain/resource.ts';
 
 const NODE_NAME_BYTES_MAX = 1_000;
 /** `/` parts names, `%` is the escape, the rest is what ZooKeeper refuses in a path. */
-const UNSAFE = /[/%\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/gu;
+const UNSAFE = /[/%\p{Cc}\ud800-\uf8ff\ufff0-\u{10ffff}]/gu;
 
 /** The node of a resource under the lock root: one name, never a tree (nobody lists all of a volume). Pure. */
 export function znodePath(resource: Resource, root = '/locks'): string {

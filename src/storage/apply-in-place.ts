@@ -43,7 +43,8 @@ export async function writeStagedInto(room: VolumeRoom, intent: Intent, plan: In
 
 /** Somebody who bypasses the gateway may have come between the last look and now; nothing is written over what they did. */
 function assertSame(now: { readonly kind: string; readonly ino: bigint; readonly sizeBytes: number }, intent: Intent, plan: InPlacePlan): void {
-  if (now.kind !== 'file' || now.ino !== intent.before?.ino) throw refuse('precondition_failed', 'The file was replaced by somebody else before the write.');
+  if (now.kind !== 'file' || now.ino !== intent.before?.ino)
+    throw refuse('precondition_failed', 'The file was replaced by somebody else before the write.');
   const sizeFits = plan.kind === 'append' ? now.sizeBytes === plan.offset : now.sizeBytes >= plan.offset;
   if (!sizeFits) throw refuse('offset_mismatch', 'The file has another size than the write was made for.', { expected_offset: now.sizeBytes });
 }

@@ -1,6 +1,6 @@
 import { refuse } from '../domain/errors.ts';
 import type { ApplyPlan, Intent } from '../domain/intent.ts';
-import { at, type At } from './descriptor.ts';
+import { type At, at } from './descriptor.ts';
 import { classify, LaneError } from './errno.ts';
 import { moveLinkName, moveTrashName } from './incarnation-names.ts';
 import type { HeldPlace } from './path-walk.ts';
@@ -41,7 +41,8 @@ export async function applyMove(room: VolumeRoom, intent: Intent, plan: MovePlan
 async function assertUntouched({ calls }: VolumeRoom, intent: Intent, plan: MovePlan, b: At, a: At): Promise<void> {
   const [source, target] = await Promise.all([lookAtName(calls, a), lookAtName(calls, b)]);
   if (source === null) throw refuse('not_found', 'The file to move is not there any more.');
-  if (source.kind !== 'file' || source.ino !== plan.source.ino) throw refuse('precondition_failed', 'The file to move was replaced by somebody else.');
+  if (source.kind !== 'file' || source.ino !== plan.source.ino)
+    throw refuse('precondition_failed', 'The file to move was replaced by somebody else.');
   if (target === null) return;
   if (target.ino === source.ino) throw refuse('same_resource', 'Both names are the same file.');
   if (intent.before === null) throw refuse('already_exists', 'There is something at this path already.');

@@ -2,8 +2,8 @@ import { constants } from 'node:fs';
 import { GatewayError, refuse } from '../domain/errors.ts';
 import type { Intent, Settlement } from '../domain/intent.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { applyMove } from './apply-move.ts';
 import { writeStagedInto } from './apply-in-place.ts';
+import { applyMove } from './apply-move.ts';
 import { at } from './descriptor.ts';
 import { classify, errnoOf, gatewayErrorOf, LaneError } from './errno.ts';
 import type { Fence } from './fence.ts';
@@ -118,7 +118,9 @@ async function whyNotEmpty(calls: VolumeRoom['calls'], place: HeldPlace): Promis
     try {
       const names = await calls.names(directory, LIMITS.nfsLeftoversMax);
       const onlyLeftovers = names.length > 0 && names.every((name) => name.toString('latin1').startsWith('.nfs'));
-      return onlyLeftovers ? 'Only files are left in it that were removed but are still open (.nfs*); it can be removed once they are closed.' : plain;
+      return onlyLeftovers
+        ? 'Only files are left in it that were removed but are still open (.nfs*); it can be removed once they are closed.'
+        : plain;
     } finally {
       await calls.close(directory);
     }
@@ -139,7 +141,8 @@ async function judge(apply: ApplyRoom, intent: Intent, place: HeldPlace, thrown:
   if (verdict === 'fenced_candidate') {
     // The successor may have found the staged file and finished this write.
     if (await fence.look().catch(() => true)) throw outcomeUnknown(intent, thrown);
-    if (room.calls.local && (await parentIsGone(room, place))) return notApplied(apply, intent, refuse('not_found', 'The parent directory was removed.'));
+    if (room.calls.local && (await parentIsGone(room, place)))
+      return notApplied(apply, intent, refuse('not_found', 'The parent directory was removed.'));
   }
   const settlement = await apply.settle(intent).catch((): Settlement => 'unknown');
   if (settlement === 'unknown') throw outcomeUnknown(intent, thrown);

@@ -2,9 +2,11 @@ import type { Descriptor } from './descriptor.ts';
 import type { FileCalls } from './file-calls.ts';
 
 interface Running {
+  readonly current: Promise<void>;
   /** The sync that the directory's next waiters share; it begins when the present one is over. */
   next: Promise<void> | null;
-  readonly current: Promise<void>;
+  /** Their descriptors of the directory: a waiter that gave up may have closed its own meanwhile. */
+  readonly waiting: Descriptor[];
 }
 
 /**
@@ -29,15 +31,14 @@ export class DirectorySync {
   syncAs(identity: string, directory: Descriptor): Promise<void> {
     const running = this.#running.get(identity);
     if (running === undefined) return this.#start(identity, directory);
-    running.next ??= running.current.then(
-      () => this.#start(identity, directory),
-      () => this.#start(identity, directory),
-    );
+    running.waiting.push(directory);
+    const begin = (): Promise<void> => this.#start(identity, running.waiting.find((each) => !each.closed) ?? directory);
+    running.next ??= running.current.then(begin, begin);
     return running.next;
   }
 
   #start(identity: string, directory: Descriptor): Promise<void> {
-    const running: Running = { next: null, current: this.#calls.fsync(directory) };
+    const running: Running = { current: this.#calls.fsync(directory), next: null, waiting: [] };
     this.#running.set(identity, running);
     const over = (): void => {
       if (running.next === null && this.#running.get(identity) === running) this.#running.delete(identity);

@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { GatewayError, type ErrorCode } from '../domain/errors.ts';
+import { type ErrorCode, GatewayError } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 
 /**
@@ -46,8 +46,28 @@ export function errnoOf(thrown: unknown): string | null {
 }
 
 const DEFINITE: ReadonlySet<string> = new Set([
-  'ENOSPC', 'EDQUOT', 'EFBIG', 'EACCES', 'EPERM', 'EROFS', 'EISDIR', 'ENOTDIR', 'EXDEV', 'ENAMETOOLONG', 'ELOOP', 'EEXIST', 'ENOTEMPTY',
-  'EMLINK', 'EMFILE', 'ENFILE', 'ENXIO', 'ENODEV', 'ETXTBSY', 'EBUSY', 'EILSEQ', 'EINVAL',
+  'ENOSPC',
+  'EDQUOT',
+  'EFBIG',
+  'EACCES',
+  'EPERM',
+  'EROFS',
+  'EISDIR',
+  'ENOTDIR',
+  'EXDEV',
+  'ENAMETOOLONG',
+  'ELOOP',
+  'EEXIST',
+  'ENOTEMPTY',
+  'EMLINK',
+  'EMFILE',
+  'ENFILE',
+  'ENXIO',
+  'ENODEV',
+  'ETXTBSY',
+  'EBUSY',
+  'EILSEQ',
+  'EINVAL',
 ]);
 
 /**
@@ -97,7 +117,11 @@ export function gatewayErrorOf(thrown: unknown): GatewayError {
   const answer = name === null ? undefined : ANSWERS[name];
   if (answer !== undefined) return new GatewayError(answer[0], { detail: answer[1], cause: thrown });
   if (name === null) return new GatewayError('internal', { detail: 'The gateway met an error of its own while it used a volume.', cause: thrown });
-  return new GatewayError('volume_unavailable', { detail: `The volume answered with an error (${name}).`, retryAfterMs: LIMITS.settleRetryMs, cause: thrown });
+  return new GatewayError('volume_unavailable', {
+    detail: `The volume answered with an error (${name}).`,
+    retryAfterMs: LIMITS.settleRetryMs,
+    cause: thrown,
+  });
 }
 
 /** Runs `work` and maps whatever it throws; used at the edge of the room. */

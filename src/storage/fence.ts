@@ -28,7 +28,10 @@ export class Fence {
     const { calls, inc } = this.#room;
     try {
       // A network client answers `fstat` from its cache; opening the directory again asks the server.
-      if (!calls.local) await calls.close(await calls.reopen(inc)).catch((thrown: unknown) => { if (isGone(thrown)) throw thrown; });
+      if (!calls.local) {
+        const again = await calls.reopen(inc);
+        await calls.close(again).catch(() => undefined);
+      }
       if ((await calls.fstat(inc)).nlink !== 0n) return false;
     } catch (thrown) {
       if (!isGone(thrown)) throw thrown;
@@ -43,7 +46,10 @@ export class Fence {
 
   /** The answer of a fenced volume for what came before an intent: nothing was changed. */
   refusal(): GatewayError {
-    return new GatewayError('volume_unavailable', { detail: `Another process of the gateway has taken over the volume ${this.#room.name}.`, retryAfterMs: LIMITS.settleRetryMs });
+    return new GatewayError('volume_unavailable', {
+      detail: `Another process of the gateway has taken over the volume ${this.#room.name}.`,
+      retryAfterMs: LIMITS.settleRetryMs,
+    });
   }
 
   /** For an error of a call that named the incarnation directory: throws `volume_unavailable` when fenced, else the error itself. */

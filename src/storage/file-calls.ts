@@ -1,8 +1,9 @@
 import * as fs from 'node:fs';
-import { promisify } from 'node:util';
 import { LIMITS } from '../domain/limits.ts';
 import { type At, Descriptor, procPath } from './descriptor.ts';
+import { LaneError } from './errno.ts';
 import type { Lane } from './lane.ts';
+import { pool } from './pool-calls.ts';
 
 /**
  * Every system call of this room, as promises, so that all other code is written once. The one switch: on a volume that is known
@@ -39,7 +40,6 @@ export interface FileCalls {
   unlink(at: At): Promise<void>;
   mkdir(at: At, mode?: number): Promise<void>;
   rmdir(at: At): Promise<void>;
-  symlink(target: string, at: At): Promise<void>;
   /** A copy that shares its blocks, made as a new file; rejects where there is no such thing. */
   reflink(from: Descriptor, to: At): Promise<void>;
   openDirectory(directory: Descriptor): Promise<fs.Dir>;
@@ -50,31 +50,6 @@ export interface FileCalls {
 
 /** Sent to the pool from this size on also on a local volume: below, the copy into the page cache is shorter than the trip. */
 const SHORT_WRITE_BYTES = 65_536;
-
-const pool = {
-  open: promisify(fs.open) as (path: fs.PathLike, flags: number, mode?: number) => Promise<number>,
-  close: promisify(fs.close),
-  fstat: promisify(fs.fstat) as unknown as (fd: number, options: { bigint: true }) => Promise<fs.BigIntStats>,
-  lstat: promisify(fs.lstat) as unknown as (path: fs.PathLike, options: { bigint: true }) => Promise<fs.BigIntStats>,
-  statfs: promisify(fs.statfs) as unknown as (path: fs.PathLike, options: { bigint: true }) => Promise<fs.BigIntStatsFs>,
-  fsync: promisify(fs.fsync),
-  ftruncate: promisify(fs.ftruncate),
-  fchmod: promisify(fs.fchmod),
-  fchown: promisify(fs.fchown),
-  futimes: promisify(fs.futimes),
-  rename: promisify(fs.rename),
-  link: promisify(fs.link),
-  unlink: promisify(fs.unlink),
-  mkdir: promisify(fs.mkdir) as (path: fs.PathLike, mode?: number) => Promise<void>,
-  rmdir: promisify(fs.rmdir) as (path: fs.PathLike) => Promise<void>,
-  symlink: promisify(fs.symlink) as (target: string, path: fs.PathLike) => Promise<void>,
-  copyFile: promisify(fs.copyFile),
-  opendir: promisify(fs.opendir) as (path: fs.PathLike, options: fs.OpenDirOptions) => Promise<fs.Dir>,
-  read: (fd: number, into: Uint8Array, position: number) =>
-    new Promise<number>((resolve, reject) => fs.read(fd, into, 0, into.byteLength, position, (error, count) => (error === null ? resolve(count) : reject(error)))),
-  write: (fd: number, bytes: Uint8Array, position: number) =>
-    new Promise<number>((resolve, reject) => fs.write(fd, bytes, 0, bytes.byteLength, position, (error, count) => (error === null ? resolve(count) : reject(error)))),
-};
 
 /**
  * The seconds that Node's `futimes` must be given for this time: it takes a double and cuts to microseconds, and a double near
@@ -91,6 +66,7 @@ const procFd = (descriptor: Descriptor): string => `/proc/self/fd/${descriptor.f
 class Calls implements FileCalls {
   readonly local: boolean;
   readonly #lane: Lane;
+  readonly #unclosed: number[] = [];
 
   constructor(local: boolean, lane: Lane) {
     this.local = local;
@@ -106,6 +82,7 @@ class Calls implements FileCalls {
 
   /** A call that waits for a disk or a server. Its descriptors are in use until it has really ended. */
   #pooled<T>(uses: readonly Descriptor[], pooled: () => Promise<T>, late?: (value: T) => void, deadlineMs?: number): Promise<T> {
+    if (this.#unclosed.length > 0 && this.#lane.breaker === 'closed') this.#closeLeft();
     const held = async (): Promise<T> => {
       for (const used of uses) used.enter();
       try {
@@ -144,22 +121,55 @@ class Calls implements FileCalls {
       return;
     }
     let idle = false;
-    if (!descriptor.end(() => { idle = true; }) || !idle) return;
+    if (
+      !descriptor.end(() => {
+        idle = true;
+      }) ||
+      !idle
+    )
+      return;
     if (this.local) fs.closeSync(descriptor.fd);
-    else await this.#lane.run(() => pool.close(descriptor.fd));
+    else await this.#closePooled(descriptor.fd);
+  }
+
+  async #closePooled(fd: number): Promise<void> {
+    try {
+      await this.#lane.run(() => pool.close(fd));
+    } catch (thrown) {
+      if (thrown instanceof LaneError && !thrown.started) this.#unclosed.push(fd);
+      throw thrown;
+    }
+  }
+
+  /** What could not be closed while the volume did not answer is closed once it does. */
+  #closeLeft(): void {
+    // A close that fails is not repeated (trap F5); one that was not let through is on the list again.
+    for (const fd of this.#unclosed.splice(0)) this.#closePooled(fd).catch(() => undefined);
   }
 
   fstat(descriptor: Descriptor): Promise<fs.BigIntStats> {
-    return this.#short([descriptor], () => fs.fstatSync(descriptor.fd, { bigint: true }), () => pool.fstat(descriptor.fd, { bigint: true }));
+    return this.#short(
+      [descriptor],
+      () => fs.fstatSync(descriptor.fd, { bigint: true }),
+      () => pool.fstat(descriptor.fd, { bigint: true }),
+    );
   }
 
   lstat(at: At): Promise<fs.BigIntStats> {
     const path = procPath(at);
-    return this.#short([at.dir], () => fs.lstatSync(path, { bigint: true }), () => pool.lstat(path, { bigint: true }));
+    return this.#short(
+      [at.dir],
+      () => fs.lstatSync(path, { bigint: true }),
+      () => pool.lstat(path, { bigint: true }),
+    );
   }
 
   statfs(directory: Descriptor): Promise<fs.BigIntStatsFs> {
-    return this.#short([directory], () => fs.statfsSync(procFd(directory), { bigint: true }), () => pool.statfs(procFd(directory), { bigint: true }));
+    return this.#short(
+      [directory],
+      () => fs.statfsSync(procFd(directory), { bigint: true }),
+      () => pool.statfs(procFd(directory), { bigint: true }),
+    );
   }
 
   read(descriptor: Descriptor, into: Uint8Array, position: number): Promise<number> {
@@ -171,7 +181,11 @@ class Calls implements FileCalls {
     for (let done = 0; done < bytes.byteLength; ) {
       const rest = done === 0 ? bytes : bytes.subarray(done);
       const count = await (isShort
-        ? this.#short([descriptor], () => fs.writeSync(descriptor.fd, rest, 0, rest.byteLength, position + done), () => pool.write(descriptor.fd, rest, position + done))
+        ? this.#short(
+            [descriptor],
+            () => fs.writeSync(descriptor.fd, rest, 0, rest.byteLength, position + done),
+            () => pool.write(descriptor.fd, rest, position + done),
+          )
         : this.#pooled([descriptor], () => pool.write(descriptor.fd, rest, position + done)));
       // A write of nothing without an error would loop for ever.
       if (count === 0) throw Object.assign(new Error('the volume took no byte of a write'), { code: 'EIO' });
@@ -180,7 +194,12 @@ class Calls implements FileCalls {
   }
 
   fsync(descriptor: Descriptor): Promise<void> {
-    return this.#pooled([descriptor], () => pool.fsync(descriptor.fd), undefined, this.local ? LIMITS.volumeSyncDeadlineMs : LIMITS.volumeCallDeadlineMs);
+    return this.#pooled(
+      [descriptor],
+      () => pool.fsync(descriptor.fd),
+      undefined,
+      this.local ? LIMITS.volumeSyncDeadlineMs : LIMITS.volumeCallDeadlineMs,
+    );
   }
 
   ftruncate(descriptor: Descriptor, sizeBytes: number): Promise<void> {
@@ -188,46 +207,73 @@ class Calls implements FileCalls {
   }
 
   fchmod(descriptor: Descriptor, mode: number): Promise<void> {
-    return this.#short([descriptor], () => fs.fchmodSync(descriptor.fd, mode), () => pool.fchmod(descriptor.fd, mode));
+    return this.#short(
+      [descriptor],
+      () => fs.fchmodSync(descriptor.fd, mode),
+      () => pool.fchmod(descriptor.fd, mode),
+    );
   }
 
   fchown(descriptor: Descriptor, uid: number, gid: number): Promise<void> {
-    return this.#short([descriptor], () => fs.fchownSync(descriptor.fd, uid, gid), () => pool.fchown(descriptor.fd, uid, gid));
+    return this.#short(
+      [descriptor],
+      () => fs.fchownSync(descriptor.fd, uid, gid),
+      () => pool.fchown(descriptor.fd, uid, gid),
+    );
   }
 
   setMtime(descriptor: Descriptor, mtimeNs: bigint): Promise<void> {
     const seconds = futimesSeconds(mtimeNs);
-    return this.#short([descriptor], () => fs.futimesSync(descriptor.fd, seconds, seconds), () => pool.futimes(descriptor.fd, seconds, seconds));
+    return this.#short(
+      [descriptor],
+      () => fs.futimesSync(descriptor.fd, seconds, seconds),
+      () => pool.futimes(descriptor.fd, seconds, seconds),
+    );
   }
 
   rename(from: At, to: At): Promise<void> {
     const [a, b] = [procPath(from), procPath(to)];
-    return this.#short([from.dir, to.dir], () => fs.renameSync(a, b), () => pool.rename(a, b));
+    return this.#short(
+      [from.dir, to.dir],
+      () => fs.renameSync(a, b),
+      () => pool.rename(a, b),
+    );
   }
 
   link(existing: At, made: At): Promise<void> {
     const [a, b] = [procPath(existing), procPath(made)];
-    return this.#short([existing.dir, made.dir], () => fs.linkSync(a, b), () => pool.link(a, b));
+    return this.#short(
+      [existing.dir, made.dir],
+      () => fs.linkSync(a, b),
+      () => pool.link(a, b),
+    );
   }
 
   unlink(at: At): Promise<void> {
     const path = procPath(at);
-    return this.#short([at.dir], () => fs.unlinkSync(path), () => pool.unlink(path));
+    return this.#short(
+      [at.dir],
+      () => fs.unlinkSync(path),
+      () => pool.unlink(path),
+    );
   }
 
   mkdir(at: At, mode = 0o777): Promise<void> {
     const path = procPath(at);
-    return this.#short([at.dir], () => void fs.mkdirSync(path, mode), () => pool.mkdir(path, mode));
+    return this.#short(
+      [at.dir],
+      () => void fs.mkdirSync(path, mode),
+      () => pool.mkdir(path, mode),
+    );
   }
 
   rmdir(at: At): Promise<void> {
     const path = procPath(at);
-    return this.#short([at.dir], () => fs.rmdirSync(path), () => pool.rmdir(path));
-  }
-
-  symlink(target: string, at: At): Promise<void> {
-    const path = procPath(at);
-    return this.#short([at.dir], () => fs.symlinkSync(target, path), () => pool.symlink(target, path));
+    return this.#short(
+      [at.dir],
+      () => fs.rmdirSync(path),
+      () => pool.rmdir(path),
+    );
   }
 
   reflink(from: Descriptor, to: At): Promise<void> {
@@ -236,7 +282,12 @@ class Calls implements FileCalls {
   }
 
   openDirectory(directory: Descriptor): Promise<fs.Dir> {
-    return this.#short([directory], () => fs.opendirSync(procFd(directory), AS_BUFFERS), () => pool.opendir(procFd(directory), AS_BUFFERS), (late) => void late.close().catch(() => undefined));
+    return this.#short(
+      [directory],
+      () => fs.opendirSync(procFd(directory), AS_BUFFERS),
+      () => pool.opendir(procFd(directory), AS_BUFFERS),
+      (late) => void late.close().catch(() => undefined),
+    );
   }
 
   async readDirectory(open: fs.Dir): Promise<Buffer | null> {

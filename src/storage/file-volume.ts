@@ -9,11 +9,11 @@ import type { OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } fr
 import { type ApplyRoom, applyIntent, outcomeUnknown } from './apply.ts';
 import { errnoOf, LaneError, mapped } from './errno.ts';
 import { Fence } from './fence.ts';
-import { stagedName } from './incarnation-names.ts';
 import { InPlaceWrites } from './in-place-writes.ts';
+import { stagedName } from './incarnation-names.ts';
 import type { Lane } from './lane.ts';
 import type { VolumeLife } from './life/volume-life.ts';
-import { listDirectory, type ListingPage } from './listing.ts';
+import { type ListingPage, listDirectory } from './listing.ts';
 import { makeParents } from './make-parents.ts';
 import { OwnVersions } from './own-versions.ts';
 import { HeldPlace, walkTo } from './path-walk.ts';
@@ -21,9 +21,11 @@ import type { ProbeReport } from './probe.ts';
 import { openFile, type ReadingRoom } from './reading.ts';
 import type { VolumeRoom } from './room.ts';
 import { type CopyOptions, stageCopy } from './stage-copy.ts';
-import { stageEmpty, type StagingRoom } from './staging.ts';
+import { type StagingRoom, stageEmpty } from './staging.ts';
 import { lookAt } from './target.ts';
 import { VersionClock } from './version-clock.ts';
+
+const GONE: ReadonlySet<string> = new Set(['ENOENT', 'ESTALE', 'EBADF']);
 
 /** An open volume's facts, established at start: it is fenced, owned, probed, recovered. */
 export interface FileVolumeOptions {
@@ -80,8 +82,20 @@ export class FileVolume implements Volume {
       nextName: () => stagedName(room.incarnation, ++this.#stagedCount),
       onSyncFailed: (thrown) => this.#noteSyncFailure(thrown),
     };
-    this.#reading = { room, clock, inPlace: this.#inPlace, ownVersions: this.#ownVersions, visibleBytes: (resource) => this.#visible.get(resource.key) ?? null };
-    this.#applying = { room, fence: this.#fence, inPlace: this.#inPlace, settle: (intent) => this.settle(intent), onHung: (operationId, ended) => this.#noteHung(operationId, ended) };
+    this.#reading = {
+      room,
+      clock,
+      inPlace: this.#inPlace,
+      ownVersions: this.#ownVersions,
+      visibleBytes: (resource) => this.#visible.get(resource.key) ?? null,
+    };
+    this.#applying = {
+      room,
+      fence: this.#fence,
+      inPlace: this.#inPlace,
+      settle: (intent) => this.settle(intent),
+      onHung: (operationId, ended) => this.#noteHung(operationId, ended),
+    };
   }
 
   get name(): string {
@@ -114,7 +128,10 @@ export class FileVolume implements Volume {
     // Half open counts as writable: the next call is the one that finds out.
     const { state, reason } = this.state();
     if (state === 'unavailable' && this.#lane.breaker !== 'half_open') {
-      throw new GatewayError('volume_unavailable', { detail: `The volume ${this.name} cannot be written: ${reason ?? 'it is closed'}.`, retryAfterMs: LIMITS.volumeCanaryMs });
+      throw new GatewayError('volume_unavailable', {
+        detail: `The volume ${this.name} cannot be written: ${reason ?? 'it is closed'}.`,
+        retryAfterMs: LIMITS.volumeCanaryMs,
+      });
     }
   }
 
@@ -126,7 +143,7 @@ export class FileVolume implements Volume {
     return mapped(() => lookAt(this.#room, held(place)));
   }
 
-  makeParents(place: Place): Promise<HeldPlace> {
+  async makeParents(place: Place): Promise<HeldPlace> {
     this.assertWritable();
     return mapped(() => makeParents(this.#room, held(place)));
   }
@@ -167,8 +184,14 @@ export class FileVolume implements Volume {
     try {
       await this.#room.sync.syncAs(`${parent.dev}:${parent.ino}`, dir);
     } catch (thrown) {
-      if (!(thrown instanceof LaneError)) this.#namesUncertain = `the sync of a directory failed (${errnoOf(thrown) ?? 'unknown'}); it opens again after a restart`;
-      throw new GatewayError('outcome_unknown', { detail: 'The volume did not say whether the change of a name is durable.', retryAfterMs: LIMITS.settleRetryMs, cause: thrown });
+      const errno = errnoOf(thrown);
+      // Not for a call that came too late, nor for a directory that is gone: only where the disk itself failed.
+      if (errno !== null && !GONE.has(errno)) this.#namesUncertain = `the sync of a directory failed (${errno}); it opens again after a restart`;
+      throw new GatewayError('outcome_unknown', {
+        detail: 'The volume did not say whether the change of a name is durable.',
+        retryAfterMs: LIMITS.settleRetryMs,
+        cause: thrown,
+      });
     }
   }
 
@@ -179,12 +202,12 @@ export class FileVolume implements Volume {
     return restored;
   }
 
-  writeRedo(intent: Intent): Promise<void> {
+  async writeRedo(intent: Intent): Promise<void> {
     this.assertWritable();
     return mapped(() => this.#life.writeRedo(intent).catch((thrown: unknown) => this.#fence.judge(thrown)));
   }
 
-  writeManifest(operationId: string, intents: readonly Intent[], places: readonly Place[]): Promise<void> {
+  async writeManifest(operationId: string, intents: readonly Intent[], places: readonly Place[]): Promise<void> {
     this.assertWritable();
     return mapped(() => this.#life.writeManifest(operationId, intents, places.map(held)).catch((thrown: unknown) => this.#fence.judge(thrown)));
   }

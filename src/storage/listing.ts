@@ -25,7 +25,11 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * as `nameBase64` (trap F22). Rejects with `not_found`, `not_a_directory`, `symbolic_link`, `invalid_request` (a cursor that is none of ours; a
  * directory over the cap).
  */
-export async function listDirectory(room: VolumeRoom, directory: Resource | null, page: { readonly limit: number; readonly cursor: string | null }): Promise<ListingPage> {
+export async function listDirectory(
+  room: VolumeRoom,
+  directory: Resource | null,
+  page: { readonly limit: number; readonly cursor: string | null },
+): Promise<ListingPage> {
   const after = page.cursor === null ? null : decodeCursor(page.cursor);
   return mapped(async () => {
     const dir = await openListed(room, directory);
@@ -62,7 +66,8 @@ async function smallestNames({ calls }: VolumeRoom, directory: Descriptor, count
     let seen = 0;
     for (let name = await calls.readDirectory(open); name !== null; name = await calls.readDirectory(open)) {
       seen += 1;
-      if (seen > LIMITS.listEntriesMax) throw refuse('invalid_request', `The directory has more than ${LIMITS.listEntriesMax} entries and is not listed.`);
+      if (seen > LIMITS.listEntriesMax)
+        throw refuse('invalid_request', `The directory has more than ${LIMITS.listEntriesMax} entries and is not listed.`);
       if (seen % NAMES_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
       if (isHiddenSegment(name.toString('latin1')) || (after !== null && Buffer.compare(name, after) <= 0)) continue;
       kept.push(name);

@@ -1,8 +1,8 @@
+import { refuse } from '../domain/errors.ts';
 import { at } from './descriptor.ts';
 import { errnoOf } from './errno.ts';
 import { type HeldPlace, openDirectory, walk, walkTo } from './path-walk.ts';
 import type { VolumeRoom } from './room.ts';
-import { refuse } from '../domain/errors.ts';
 
 /**
  * Makes the missing directories of a place, each one durable before the next is made in it, and returns the place anew; the given

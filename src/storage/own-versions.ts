@@ -44,7 +44,9 @@ export function factsAfter({ plan, staged, before }: Intent): FileFacts | null {
       return staged;
     case 'append':
     case 'in_place':
-      return before === null ? null : { ino: before.ino, sizeBytes: Math.max(before.sizeBytes, plan.offset + plan.lengthBytes), mtimeNs: plan.mtimeNs };
+      return before === null
+        ? null
+        : { ino: before.ino, sizeBytes: Math.max(before.sizeBytes, plan.offset + plan.lengthBytes), mtimeNs: plan.mtimeNs };
     case 'move':
       return plan.source;
     case 'remove':

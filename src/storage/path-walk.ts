@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { refuse } from '../domain/errors.ts';
-import type { Place } from '../domain/volume.ts';
 import { isHiddenSegment, type Resource } from '../domain/resource.ts';
+import type { Place } from '../domain/volume.ts';
 import { at, type Descriptor } from './descriptor.ts';
 import { errnoOf } from './errno.ts';
 import type { FileCalls } from './file-calls.ts';
@@ -23,7 +23,11 @@ export class HeldPlace implements Place {
   readonly missing: readonly string[];
   readonly #room: VolumeRoom;
 
-  constructor(room: VolumeRoom, resource: Resource, found: { deepest: Descriptor; missing: readonly string[]; name: string; parent: { dev: bigint; ino: bigint } | null }) {
+  constructor(
+    room: VolumeRoom,
+    resource: Resource,
+    found: { deepest: Descriptor; missing: readonly string[]; name: string; parent: { dev: bigint; ino: bigint } | null },
+  ) {
     this.#room = room;
     this.resource = resource;
     this.deepest = found.deepest;
@@ -68,7 +72,9 @@ export async function openDirectory(calls: FileCalls, parent: Descriptor, name: 
     const thing = await calls.open(at(parent, name), O_PATH | constants.O_NOFOLLOW);
     try {
       const isLink = kindOf(await calls.fstat(thing)) === 'symbolic_link';
-      throw isLink ? refuse('symbolic_link', 'A part of the path is a symbolic link.') : refuse('not_a_directory', 'A part of the path is not a directory.');
+      throw isLink
+        ? refuse('symbolic_link', 'A part of the path is a symbolic link.')
+        : refuse('not_a_directory', 'A part of the path is not a directory.');
     } finally {
       await calls.close(thing).catch(() => undefined);
     }
@@ -88,7 +94,11 @@ export async function walkTo(room: VolumeRoom, resource: Resource): Promise<Held
 }
 
 /** Goes on from a directory that is held (and is closed here when left). */
-export async function walk(room: VolumeRoom, resource: Resource, way: { from: Descriptor; parents: readonly string[]; name: string }): Promise<HeldPlace> {
+export async function walk(
+  room: VolumeRoom,
+  resource: Resource,
+  way: { from: Descriptor; parents: readonly string[]; name: string },
+): Promise<HeldPlace> {
   const { calls } = room;
   let dir = way.from;
   try {

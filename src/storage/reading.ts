@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
+import type { Clock } from '../domain/clock.ts';
 import { GatewayError, refuse } from '../domain/errors.ts';
 import { etagOf, sameVersion, type TargetFacts } from '../domain/file-facts.ts';
-import type { Clock } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isHiddenSegment, type Resource } from '../domain/resource.ts';
 import type { OpenedFile } from '../domain/volume.ts';

@@ -3,9 +3,9 @@ import { GatewayError, refuse } from '../domain/errors.ts';
 import { sameVersion, type TargetFacts } from '../domain/file-facts.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Staging } from '../domain/volume.ts';
-import { at, type At, type Descriptor } from './descriptor.ts';
+import { type At, at, type Descriptor } from './descriptor.ts';
 import { mapped } from './errno.ts';
-import { StagedFile, type StagedOptions, stageEmpty, type StagingRoom } from './staging.ts';
+import { StagedFile, type StagedOptions, type StagingRoom, stageEmpty } from './staging.ts';
 import { factsOf } from './target-kind.ts';
 
 export interface CopyOptions {
@@ -27,7 +27,13 @@ interface Span {
  * elsewhere it goes through a fixed buffer and stops between chunks when `signal` fires with the signal's reason (trap F33: no
  * single long copy call). Rejects with `volume_unavailable` when the file is not, or does not stay, the version in `facts`.
  */
-export async function stageCopy(staging: StagingRoom, source: At, facts: TargetFacts, options: CopyOptions, signal: AbortSignal): Promise<StagedFile> {
+export async function stageCopy(
+  staging: StagingRoom,
+  source: At,
+  facts: TargetFacts,
+  options: CopyOptions,
+  signal: AbortSignal,
+): Promise<StagedFile> {
   return mapped(async () => {
     signal.throwIfAborted();
     const { calls } = staging.room;

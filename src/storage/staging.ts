@@ -120,7 +120,7 @@ export class StagedFile implements Staging {
       const { calls } = this.#staging.room;
       if (replaces !== null) await this.#carryOver(replaces);
       else if (this.#newFileMode !== null) await calls.fchmod(this.#file, this.#newFileMode);
-      const mtimeNs = await this.#staging.versions.stamp(this.#file);
+      const mtimeNs = await this.#staging.versions.stamp(this.#file, replaces?.mtimeNs ?? null);
       const { ino, size } = await calls.fstat(this.#file);
       if (Number(size) !== this.#bytesWritten) throw refuse('volume_unavailable', 'The volume does not hold all bytes that were staged.');
       return { name: this.name, ino, sizeBytes: this.#bytesWritten, mtimeNs, sha256: this.#hashes.has('sha-256') ? this.digest('sha-256') : '' };

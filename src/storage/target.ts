@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
-import type { TargetFacts } from '../domain/file-facts.ts';
 import { refuse } from '../domain/errors.ts';
+import type { TargetFacts } from '../domain/file-facts.ts';
 import type { At, Descriptor } from './descriptor.ts';
 import { errnoOf } from './errno.ts';
 import type { FileCalls } from './file-calls.ts';
@@ -50,12 +50,4 @@ export async function lookAtName(calls: FileCalls, name: At): Promise<TargetFact
 /** The same for a place; nothing is in a directory that does not exist. */
 export async function lookAt(room: Pick<VolumeRoom, 'calls'>, place: HeldPlace): Promise<TargetFacts | null> {
   return place.dir === null ? null : lookAtName(room.calls, place.at);
-}
-
-/**
- * Trap F27: a replace by rename would write onto a file that nobody may write. Throws `forbidden` when the file has no write bit
- * at all, whatever the gateway's own rights are. For files that are replaced, changed, appended to or removed.
- */
-export function assertNotReadOnly(facts: TargetFacts): void {
-  if (facts.kind === 'file' && (facts.mode & 0o222) === 0) throw refuse('forbidden', 'The file is read-only: no write bit of its mode is set.');
 }

@@ -29,26 +29,37 @@ export class VersionClock {
   /**
    * Gives a file that is fully written its version, and returns the mtime as the volume stored it. Always set, also when the clock has moved
    * on: an append gives the same time to another file later, so it must be one that Node can set, and on a network mount the time of
-   * the last write is the server's and may still change with the write-back.
+   * the last write is the server's and may still change with the write-back. `above`: the mtime of the version it replaces, which may
+   * lie in the future; it is passed too, but it does not drag other files along.
    */
-  async stamp(file: Descriptor): Promise<bigint> {
+  async stamp(file: Descriptor, above: bigint | null = null): Promise<bigint> {
     for (let tries = 0; tries < LIMITS.versionStampTriesMax; tries++) {
       // Not "one more than the natural time": several files are stamped at once, and each takes its own number before it waits.
-      const wanted = this.#take((await this.#calls.fstat(file)).mtimeNs);
+      const taken = this.#take((await this.#calls.fstat(file)).mtimeNs);
+      const wanted = above !== null && above >= taken ? this.#stepAfter(above) : taken;
       await this.#calls.setMtime(file, wanted);
       const { mtimeNs } = await this.#calls.fstat(file);
       if (mtimeNs === wanted) return mtimeNs;
       // The volume rounds: what it stored must still be above everything that was given out before.
-      if (mtimeNs > wanted && mtimeNs >= this.#lastNs) return this.#remember(mtimeNs);
+      if (mtimeNs > wanted && wanted === taken && mtimeNs >= this.#lastNs) return this.#remember(mtimeNs);
     }
-    throw new GatewayError('volume_unavailable', { detail: 'The volume does not keep the modification times it is given.', retryAfterMs: LIMITS.settleRetryMs });
+    throw new GatewayError('volume_unavailable', {
+      detail: 'The volume does not keep the modification times it is given.',
+      retryAfterMs: LIMITS.settleRetryMs,
+    });
   }
 
   #take(naturalNs: bigint): bigint {
-    const above = naturalNs > this.#lastNs ? naturalNs : this.#lastNs + this.#stepNs;
-    const rounded = ((above + this.#stepNs - 1n) / this.#stepNs) * this.#stepNs;
-    this.#lastNs = rounded;
-    return rounded;
+    this.#lastNs = naturalNs > this.#lastNs ? this.#roundUp(naturalNs) : this.#stepAfter(this.#lastNs);
+    return this.#lastNs;
+  }
+
+  #stepAfter(ns: bigint): bigint {
+    return this.#roundUp(ns + 1n);
+  }
+
+  #roundUp(ns: bigint): bigint {
+    return ((ns + this.#stepNs - 1n) / this.#stepNs) * this.#stepNs;
   }
 
   #remember(mtimeNs: bigint): bigint {

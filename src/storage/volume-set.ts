@@ -14,7 +14,8 @@ import type { VolumeStartResult } from './life/start-report.ts';
 import { startVolume } from './life/start-volume.ts';
 import { SwitchedVolume } from './life/switched-volume.ts';
 import { findOverlaps } from './overlap.ts';
-import { probeReadOnly, type ProbeReport, probeVolume } from './probe.ts';
+import { type ProbeReport, probeVolume } from './probe.ts';
+import { probeReadOnly } from './probe-read-only.ts';
 
 export interface VolumeSetOptions {
   readonly policies: readonly VolumePolicy[];

@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs';
 import { openJournal } from '../../src/journal/open-journal.ts';
-import { auditOp, raise } from './journal-samples.ts';
 import { journalOptions } from './journal-options.ts';
+import { auditOp, raise } from './journal-samples.ts';
 
 /**
  * A process that owns a journal: `node --import tsx journal-child.ts <data directory> <commit|idle> <takeover ms>`. Says `open`, then a line per thing

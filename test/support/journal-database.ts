@@ -21,7 +21,10 @@ export interface TestDatabase {
 }
 
 /** The writer's side of a journal without its thread: a real database, migrated and owned. */
-export function testDatabase(directory: string, changes: { readonly auditKeys?: readonly Uint8Array[]; readonly idempotencyRowsMax?: number } = {}): TestDatabase {
+export function testDatabase(
+  directory: string,
+  changes: { readonly auditKeys?: readonly Uint8Array[]; readonly idempotencyRowsMax?: number } = {},
+): TestDatabase {
   prepareDataDirectory(directory);
   const db = openWriter(journalFile(directory));
   onTestFinished(() => void db.close());
@@ -32,7 +35,7 @@ export function testDatabase(directory: string, changes: { readonly auditKeys?: 
   const units = new UnitWriter(db, audit, { idempotencyRowsMax: changes.idempotencyRowsMax ?? LIMITS.idempotencyRowsMax });
   const group = new GroupCommit(db, { seat: new OwnerSeat(db, 'test'), audit, units });
   const write = (...ops: JournalOp[]): GroupResult => {
-    const result = group.run([ops], 0);
+    const result = group.run([ops], { lowWater: 0, closed: [] });
     const failed = result.done ? result.units.find(({ ok }) => !ok) : result;
     if (failed !== undefined) throw new Error(JSON.stringify(failed));
     return result;

@@ -15,5 +15,13 @@ export const realClock: Clock = {
 
 /** Options of a journal with a plain chain that keeps everything; each may be replaced. */
 export function journalOptions(dataDirectory: string, changes: Partial<JournalOptions> = {}): JournalOptions {
-  return { dataDirectory, clock: realClock, random: systemRandom, takeoverAfterMs: 15_000, auditKeys: [], retention: { keepDays: null, keepBytes: null }, ...changes };
+  return {
+    dataDirectory,
+    clock: realClock,
+    random: systemRandom,
+    takeoverAfterMs: 15_000,
+    auditKeys: [],
+    retention: { keepDays: null, keepBytes: null },
+    ...changes,
+  };
 }

@@ -13,7 +13,9 @@ export class JournalProcess {
 
   constructor(dataDirectory: string, mode: 'commit' | 'idle', takeoverAfterMs: number) {
     const script = fileURLToPath(new URL('./journal-child.ts', import.meta.url));
-    this.child = spawn(process.execPath, ['--import', 'tsx', script, dataDirectory, mode, String(takeoverAfterMs)], { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.child = spawn(process.execPath, ['--import', 'tsx', script, dataDirectory, mode, String(takeoverAfterMs)], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
     if (this.child.stdout !== null) {
       createInterface(this.child.stdout).on('line', (line) => {
         this.lines.push(line);

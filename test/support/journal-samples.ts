@@ -17,10 +17,29 @@ export function token(value: number | bigint): FencingToken {
 
 export function auditDraft(changes: Partial<AuditDraft> = {}): AuditDraft {
   return {
-    at: '2026-01-01T00:00:00.000Z', action: 'put', volume: 'demo', path: 'a.txt', outcome: 'committed', code: null, status: 200,
-    principal: 'anna', clientId: null, remoteAddress: '127.0.0.1', requestId: 'req-1', operationId: null, leaseRef: null,
-    fencingToken: null, highWaterMark: null, sizeBytes: 5, digest: null, etagBefore: null, etagAfter: null, durationMs: 1.5,
-    fenceLevel: 'incarnation', count: 1, ...changes,
+    at: '2026-01-01T00:00:00.000Z',
+    action: 'put',
+    volume: 'demo',
+    path: 'a.txt',
+    outcome: 'committed',
+    code: null,
+    status: 200,
+    principal: 'anna',
+    clientId: null,
+    remoteAddress: '127.0.0.1',
+    requestId: 'req-1',
+    operationId: null,
+    leaseRef: null,
+    fencingToken: null,
+    highWaterMark: null,
+    sizeBytes: 5,
+    digest: null,
+    etagBefore: null,
+    etagAfter: null,
+    durationMs: 1.5,
+    fenceLevel: 'incarnation',
+    count: 1,
+    ...changes,
   };
 }
 
@@ -54,6 +73,11 @@ export function auditOp(changes: Partial<AuditDraft> = {}): JournalOp {
   return { op: 'audit', record: auditDraft(changes) };
 }
 
-export function outcomeOp(operationId: string, outcome: 'aborted' | 'unknown' | 'committed', changes: Partial<AuditDraft> = {}, answer: Extract<JournalOp, { op: 'outcome' }>['answer'] = null): JournalOp {
+export function outcomeOp(
+  operationId: string,
+  outcome: 'aborted' | 'unknown' | 'committed',
+  changes: Partial<AuditDraft> = {},
+  answer: Extract<JournalOp, { op: 'outcome' }>['answer'] = null,
+): JournalOp {
   return { op: 'outcome', operationId, outcome, record: auditDraft({ operationId, outcome, ...changes }), answer };
 }

@@ -79,6 +79,8 @@ export class LivingVolume {
   readonly root = fs.mkdtempSync(join(tmpdir(), 'fencegate-life-'));
   readonly record = new MemoryRecord();
   readonly clock = new FakeClock();
+  /** The lane's own: real disk calls must not run over a deadline because a test moves the other one. */
+  readonly laneClock = new FakeClock();
   kill = new KillSwitch(0);
   #seed: number;
 
@@ -90,7 +92,7 @@ export class LivingVolume {
   deps(life: Life = {}): VolumeStartDeps<ProbeReport> {
     this.kill = this.record.kill = new KillSwitch(life.killAt ?? 0);
     const policy = testPolicy({ path: this.root, ...life.policy });
-    const lane = new Lane({ volume: policy.name, inFlightMax: 8, queueMax: 1_024, deadlineMs: 4_000, clock: this.clock });
+    const lane = new Lane({ volume: policy.name, inFlightMax: 8, queueMax: 1_024, deadlineMs: 4_000, clock: this.laneClock });
     const random = seededRandom((this.#seed += 1));
     return {
       policy, random, clock: this.clock, calls: this.kill.over(fileCalls(true, lane)), record: this.record,

@@ -7,6 +7,9 @@ import { join } from 'node:path';
 export interface Mounted {
   readonly path: string;
   remount(options: string): void;
+  /** From now on every change hangs in the kernel, as on a mount whose server is gone; until `thaw`, which `unmount` calls. */
+  freeze(): void;
+  thaw(): void;
   unmount(): void;
 }
 
@@ -14,18 +17,29 @@ export interface Mounted {
 export const cannotMount: string | null = process.getuid?.() === 0 && tryMount() ? null : 'mounting needs root and CAP_SYS_ADMIN';
 
 export function mountTmpfs(options: string): Mounted {
-  return mounted((path) => run('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', path]), () => undefined);
+  return mounted(
+    (path) => run('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', path]),
+    () => undefined,
+  );
 }
 
 /** A loop-mounted image made by `mkfs.<type>`. Throws when the tool is missing or the kernel refuses the image. */
-export function mountImage(type: string, sizeMiB: number, mkfsOptions: readonly string[], prepare: (path: string) => void = () => undefined): Mounted {
+export function mountImage(
+  type: string,
+  sizeMiB: number,
+  mkfsOptions: readonly string[],
+  prepare: (path: string) => void = () => undefined,
+): Mounted {
   const image = join(fs.mkdtempSync(join(tmpdir(), 'fencegate-image-')), 'image');
   const drop = (): void => fs.rmSync(join(image, '..'), { recursive: true, force: true });
   try {
     fs.writeFileSync(image, '');
     fs.truncateSync(image, sizeMiB * 1_048_576);
     run(`mkfs.${type}`, [...mkfsOptions, image]);
-    return mounted((path) => { run('mount', ['-o', 'loop', image, path]); prepare(path); }, drop);
+    return mounted((path) => {
+      run('mount', ['-o', 'loop', image, path]);
+      prepare(path);
+    }, drop);
   } catch (error) {
     drop();
     throw error;
@@ -34,7 +48,11 @@ export function mountImage(type: string, sizeMiB: number, mkfsOptions: readonly 
 
 /** `source` a second time, at `target` (which must exist and is removed again) or at a new directory. */
 export function bindMount(source: string, target?: string): Mounted {
-  return mounted((path) => run('mount', ['--bind', source, path]), () => undefined, target);
+  return mounted(
+    (path) => run('mount', ['--bind', source, path]),
+    () => undefined,
+    target,
+  );
 }
 
 function mounted(mount: (path: string) => void, after: () => void, target?: string): Mounted {
@@ -45,10 +63,21 @@ function mounted(mount: (path: string) => void, after: () => void, target?: stri
     fs.rmdirSync(path);
     throw error;
   }
+  let frozen = false;
+  const thaw = (): void => {
+    if (frozen) run('fsfreeze', ['--unfreeze', path]);
+    frozen = false;
+  };
   return {
     path,
+    freeze: () => {
+      run('fsfreeze', ['--freeze', path]);
+      frozen = true;
+    },
+    thaw,
     remount: (options) => run('mount', ['-o', `remount,${options}`, path]),
     unmount: () => {
+      thaw();
       // Lazily: a descriptor that a failed test left must not keep the mount for ever.
       run('umount', ['-l', path]);
       fs.rmdirSync(path);

@@ -12,7 +12,7 @@ import { type FileVolume, openFileVolume } from '../../src/storage/file-volume.t
 import { Lane } from '../../src/storage/lane.ts';
 import type { VolumeLife } from '../../src/storage/life/volume-life.ts';
 import type { VolumeRoom } from '../../src/storage/room.ts';
-import { FakeClock } from './fake-clock.ts';
+import { FakeClock, settle } from './fake-clock.ts';
 import { FaultCalls } from './fault-calls.ts';
 
 export interface TempVolumeOptions {
@@ -55,7 +55,14 @@ export interface TempVolume {
 
 export function testPolicy(policy: Partial<VolumePolicy> = {}): VolumePolicy {
   return {
-    name: 'vol', path: '/', tokens: 'issued', requireToken: 'false', rangeWrites: 'copy-on-write', onCoordinatorLoss: 'refuse', hardLinks: 'refuse', readOnly: false,
+    name: 'vol',
+    path: '/',
+    tokens: 'issued',
+    requireToken: 'false',
+    rangeWrites: 'copy-on-write',
+    onCoordinatorLoss: 'refuse',
+    hardLinks: 'refuse',
+    readOnly: false,
     lease: { ttlMsMin: 1_000, ttlMsMax: 3_600_000, maxHoldMs: null, lockDelayMs: 0, infinite: false },
     limits: { bodyBytes: null, stagedBytes: null, inFlight: 8, queueLength: 1_000 },
     ...policy,
@@ -75,7 +82,15 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
   const directory = fs.constants.O_RDONLY | fs.constants.O_DIRECTORY;
   const [rootDir, inc] = [await calls.openPath(root, directory), await calls.openPath(incPath, directory)];
   const room: VolumeRoom = {
-    name: 'vol', calls, root: rootDir, inc, incarnation, dev: (await calls.fstat(inc)).dev, folds: options.folds ?? false, hardLinks: options.hardLinks ?? true, sync: new DirectorySync(calls),
+    name: 'vol',
+    calls,
+    root: rootDir,
+    inc,
+    incarnation,
+    dev: (await calls.fstat(inc)).dev,
+    folds: options.folds ?? false,
+    hardLinks: options.hardLinks ?? true,
+    sync: new DirectorySync(calls),
   };
   const settled: Intent[] = [];
   const life: VolumeLife = {
@@ -90,12 +105,29 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
     ...options.life,
   };
   const volume = openFileVolume({
-    policy: testPolicy(options.policy), room, lane, fenceLevel: 'incarnation', probe: { mtimeGranularityNs: 1_000n, reflink: options.reflink ?? false }, life, clock,
+    policy: testPolicy(options.policy),
+    room,
+    lane,
+    fenceLevel: 'incarnation',
+    probe: { mtimeGranularityNs: 1_000n, reflink: options.reflink ?? false },
+    life,
+    clock,
     lastMtimeNs: options.lastMtimeNs ?? 0n,
-    onFenced: () => { temp.fencedCount += 1; },
+    onFenced: () => {
+      temp.fencedCount += 1;
+    },
   });
   const temp: TempVolume = {
-    root, incPath, room, lane, clock, faults, volume, settled, verdict: 'unknown', fencedCount: 0,
+    root,
+    incPath,
+    room,
+    lane,
+    clock,
+    faults,
+    volume,
+    settled,
+    verdict: 'unknown',
+    fencedCount: 0,
     path: (name) => join(root, name),
     resource: (path) => resourceOf('vol', path.split('/'), room.folds),
     write: (name, content) => {
@@ -122,13 +154,46 @@ export function factsAt(path: string): FileFacts {
 }
 
 const audit: AuditDraft = {
-  at: '2026-01-01T00:00:00.000Z', action: 'put', volume: 'vol', path: 'a', outcome: 'committed', code: null, status: 200, principal: null, clientId: null, remoteAddress: null,
-  requestId: null, operationId: 'op-1', leaseRef: null, fencingToken: null, highWaterMark: null, sizeBytes: null, digest: null, etagBefore: null, etagAfter: null, durationMs: null, fenceLevel: null, count: 1,
+  at: '2026-01-01T00:00:00.000Z',
+  action: 'put',
+  volume: 'vol',
+  path: 'a',
+  outcome: 'committed',
+  code: null,
+  status: 200,
+  principal: null,
+  clientId: null,
+  remoteAddress: null,
+  requestId: null,
+  operationId: 'op-1',
+  leaseRef: null,
+  fencingToken: null,
+  highWaterMark: null,
+  sizeBytes: null,
+  digest: null,
+  etagBefore: null,
+  etagAfter: null,
+  durationMs: null,
+  fenceLevel: null,
+  count: 1,
 };
 
 /** An intent as a verb would write it. */
-export function intentOf(temp: TempVolume, path: string, plan: ApplyPlan, facts: { readonly before?: FileFacts | null; readonly staged?: StagedFacts | null } = {}): Intent {
-  return { operationId: 'op-1', resource: temp.resource(path), before: facts.before ?? null, staged: facts.staged ?? null, plan, incarnation: temp.room.incarnation, audit };
+export function intentOf(
+  temp: TempVolume,
+  path: string,
+  plan: ApplyPlan,
+  facts: { readonly before?: FileFacts | null; readonly staged?: StagedFacts | null } = {},
+): Intent {
+  return {
+    operationId: 'op-1',
+    resource: temp.resource(path),
+    before: facts.before ?? null,
+    staged: facts.staged ?? null,
+    plan,
+    incarnation: temp.room.incarnation,
+    audit,
+  };
 }
 
 /** Stages `content`, sealed and synced. */
@@ -145,3 +210,8 @@ export function openDescriptors(): number {
   return fs.readdirSync('/proc/self/fd').length;
 }
 
+/** Waits until as many are open as before: a place is closed in the background when its volume uses the pool. */
+export async function descriptorsBack(count: number): Promise<void> {
+  for (let turns = 0; turns < 5_000 && openDescriptors() !== count; turns++) await settle();
+  if (openDescriptors() !== count) throw new Error(`${openDescriptors()} descriptors are open, not ${count}`);
+}

@@ -43,7 +43,8 @@ async function recorded(deps: HttpDeps, request: FastifyRequest, error: GatewayE
 
 function sendProblem(reply: FastifyReply, error: GatewayError): FastifyReply {
   const problem = problemOf(error, reply.request.id);
-  return reply.code(problem.status).headers(problem.headers).send(JSON.stringify(problem.body));
+  // As bytes: to a text the framework adds a charset, which this media type does not have.
+  return reply.code(problem.status).headers(problem.headers).send(Buffer.from(JSON.stringify(problem.body)));
 }
 
 function notFound(request: FastifyRequest): GatewayError {

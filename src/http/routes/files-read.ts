@@ -81,7 +81,7 @@ async function serveFile(deps: HttpDeps, request: FastifyRequest, reply: Fastify
     const payload = payloadOf(deps, request, resource, opened);
     reply.code(payload.headers['content-range'] === undefined && payload.headers['content-type'] === undefined ? 200 : 206);
     reply.headers({ ...validators, ...representationHeaders(resource), ...payload.headers, 'content-length': String(payload.lengthBytes) });
-    if (request.method === 'HEAD' || payload.lengthBytes === 0) return reply.send('');
+    if (request.method === 'HEAD' || payload.lengthBytes === 0) return reply.send(Buffer.alloc(0));
     handedOn = true;
     const chunks = payload.chunks(requestSignal(reply.raw, deps.deadline));
     return reply.send(payloadStream(opened, chunks, (error) => deps.log.warn({ err: error, request_id: request.id }, 'a descriptor could not be closed')));

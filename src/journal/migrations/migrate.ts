@@ -18,7 +18,10 @@ export function schemaVersion(db: Database): number {
 export function assertSchemaKnown(db: Database): void {
   const found = schemaVersion(db);
   if (found > SCHEMA_VERSION) {
-    throw refuse('journal_unavailable', `The journal has schema version ${found}, which is newer than this program (${SCHEMA_VERSION}). Start the newer program again.`);
+    throw refuse(
+      'journal_unavailable',
+      `The journal has schema version ${found}, which is newer than this program (${SCHEMA_VERSION}). Start the newer program again.`,
+    );
   }
 }
 

@@ -64,6 +64,8 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
       if (holdBackMs > 0) this.#delay(entry, holdBackMs);
       touched.add(entry);
     }
+    // What it kept waiting by this it keeps waiting no more: its other waits go back to their own priority.
+    this.#inherit(this.#rekeyed(party));
     this.#forgetIfIdle(claim.party, party);
     for (const entry of touched) this.#changed(entry);
   }
@@ -176,8 +178,8 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
       claim.refused(queueFull(resource, max));
       return;
     }
-    rekeyWaits(party, (other) => this.#decide(other));
-    inherit(entry, (other) => this.#parties.get(other), (other) => this.#decide(other));
+    claim.waits();
+    this.#inherit([entry, ...this.#rekeyed(party)]);
     this.#deadlocks.check(claim.party);
   }
 
@@ -216,7 +218,10 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
       this.#take(claim, place, entry);
     }
     for (const { claim } of admitted) this.#goOn(claim);
-    if (admitted.length > 0) inherit(entry, (party) => this.#parties.get(party), (other) => this.#decide(other));
+    if (admitted.length === 0) return;
+    // Whoever came in takes over from the line what it waits with elsewhere.
+    const rekeyed = admitted.flatMap(({ claim }) => this.#rekeyed(this.#party(claim.party)));
+    this.#inherit([entry, ...rekeyed]);
   }
 
   /** The next resource of the claim, or the grant: minted here, in the order of grants, and the mark raised with it. */
@@ -265,7 +270,15 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
 
   #changed(entry: ResourceEntry<C>): void {
     this.#decide(entry);
-    inherit(entry, (party) => this.#parties.get(party), (other) => this.#decide(other));
+    this.#inherit([entry]);
+  }
+
+  #inherit(changed: readonly ResourceEntry<C>[]): void {
+    inherit(changed, (party) => this.#parties.get(party), (entry) => this.#decide(entry));
+  }
+
+  #rekeyed(party: PartyPlaces<C>): readonly ResourceEntry<C>[] {
+    return party.waiting.size === 0 ? [] : rekeyWaits(party, (entry) => this.#decide(entry));
   }
 
   #delay(entry: ResourceEntry<C>, delayMs: number): void {

@@ -5,20 +5,23 @@ import type { PartyPlaces, ResourceEntry } from './resource-entry.ts';
 /**
  * An important waiter must not be stuck behind an unimportant holder that itself waits elsewhere: whoever waits while holding
  * waits with the highest priority among those it keeps waiting. Goes along chains, and back when the reason is gone.
- * @param changed the entry whose holders or line changed.
+ * @param changed entries whose lines changed.
  * @param placesOf what a party holds and waits for.
  * @param rekeyed called for each entry whose line was put in another order.
  */
 export function inherit<C extends Claim>(
-  changed: ResourceEntry<C>,
+  changed: readonly ResourceEntry<C>[],
   placesOf: (party: object) => PartyPlaces<C> | undefined,
   rekeyed: (entry: ResourceEntry<C>) => void,
 ): void {
-  const work = [changed];
+  const work = [...changed];
   // A cycle of waits could pass a priority round and round; it settles after one round, and the bound ends anything else.
   for (let steps = 0; steps < LIMITS.inheritanceStepsMax; steps += 1) {
     const entry = work.pop();
     if (entry === undefined) return;
+    const top = entry.line.topPriority();
+    if (top === entry.inheritedPriority) continue;
+    entry.inheritedPriority = top;
     for (const holder of entry.eachHolder()) {
       const places = placesOf(holder.party);
       if (places !== undefined && places.waiting.size > 0) work.push(...rekeyWaits(places, rekeyed));

@@ -33,6 +33,8 @@ export class ResourceEntry<C extends Claim> implements ResourceLook<C> {
   heldBackUntilMs = 0;
   holdBackTimer: Timer | null = null;
   closed = false;
+  /** The priority that its holders have inherited from its line; -1: none. */
+  inheritedPriority = -1;
   /** Set while the entry is being decided: a change from inside asks for another turn instead of nesting. */
   deciding = false;
   again = false;
@@ -44,6 +46,12 @@ export class ResourceEntry<C extends Claim> implements ResourceLook<C> {
 
   get holders(): readonly C[] {
     return [...this.#holders];
+  }
+
+  get exclusiveHolder(): C | null {
+    if (this.#exclusive === 0) return null;
+    for (const holder of this.#holders) return holder;
+    return null;
   }
 
   get holderCount(): number {

@@ -18,7 +18,7 @@ describe('key files', () => {
   it('hold the bytes of the key, with or without a line break behind them', () => {
     for (const content of [key, `${key}\n`]) {
       const config = configWith(content);
-      expect(readSigningKeys(config)).toEqual([{ id: 'one', key: Buffer.from(key) }]);
+      expect(readSigningKeys(config)).toEqual([{ id: 'one', secret: Buffer.from(key) }]);
       expect(readAuditKey(config)).toEqual(Buffer.from(key));
     }
   });

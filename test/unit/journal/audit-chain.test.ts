@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChainReport } from '../../../src/domain/audit-record.ts';
-import { AuditReader } from '../../../src/journal/audit-reader.ts';
 import { ChainKeys, GENESIS_HASH, recordHash } from '../../../src/journal/audit-chain.ts';
+import { AuditReader } from '../../../src/journal/audit-reader.ts';
 import { ChainVerifier } from '../../../src/journal/chain-verifier.ts';
 import { OperationsInFlight } from '../../../src/journal/operations-in-flight.ts';
-import { auditDraft, auditOp, outcomeOp, rejection } from '../../support/journal-samples.ts';
 import { type TestDatabase, testDatabase } from '../../support/journal-database.ts';
+import { auditDraft, auditOp, outcomeOp, rejection } from '../../support/journal-samples.ts';
 import { temporaryDirectory } from '../../support/temp-directory.ts';
 
 const KEY = Buffer.from('a secret of the auditor');
@@ -25,15 +25,24 @@ function verify({ db, group }: TestDatabase, keys: readonly Uint8Array[] = [], f
 
 function filled(keys: readonly Uint8Array[] = []): TestDatabase {
   const database = testDatabase(temporaryDirectory(), { auditKeys: keys });
-  for (let n = 1; n <= 19; n++) database.write({ op: 'audit', record: rejection({ requestId: `r${n}`, operationId: `op-${n}` }) });
-  database.write(outcomeOp('op-5', 'aborted'));
+  for (let n = 1; n <= 20; n++) {
+    if (n === 10) database.write(outcomeOp('op-5', 'aborted'));
+    else database.write({ op: 'audit', record: rejection({ requestId: `r${n}`, operationId: `op-${n}` }) });
+  }
   return database;
 }
 
 describe('the audit chain', () => {
   it('is valid as written, from its beginning and from anywhere', async () => {
     const database = filled();
-    expect(await verify(database)).toEqual({ valid: true, records: 20, firstSeq: 1, lastSeq: 20, headHash: database.group.head().hash, firstBadSeq: null });
+    expect(await verify(database)).toEqual({
+      valid: true,
+      records: 20,
+      firstSeq: 1,
+      lastSeq: 20,
+      headHash: database.group.head().hash,
+      firstBadSeq: null,
+    });
     expect(await verify(database, [], 9)).toMatchObject({ valid: true, records: 12, firstSeq: 9, lastSeq: 20 });
     expect(await verify(database, [], 99)).toMatchObject({ valid: true, records: 0 });
     expect(await verify(testDatabase(temporaryDirectory()))).toMatchObject({ valid: true, records: 0, firstSeq: null, lastSeq: null });
@@ -49,9 +58,17 @@ describe('the audit chain', () => {
     ['the end cut off', 'DELETE FROM audit WHERE seq > 14', 15],
     ['the last record replaced by nothing', 'DELETE FROM audit WHERE seq = 20', 20],
     ['everything removed', 'DELETE FROM audit', 1],
-    ['two records that changed places', 'UPDATE audit SET seq = CASE seq WHEN 6 THEN -7 ELSE -6 END WHERE seq IN (6, 7); UPDATE audit SET seq = -seq WHERE seq < 0', 6],
+    [
+      'two records that changed places',
+      'UPDATE audit SET seq = CASE seq WHEN 6 THEN -7 ELSE -6 END WHERE seq IN (6, 7); UPDATE audit SET seq = -seq WHERE seq < 0',
+      6,
+    ],
     ['a record hidden as superseded', 'UPDATE audit SET superseded_by = 12 WHERE seq = 4', 4],
-    ['a forged anchor', "DELETE FROM audit WHERE seq < 4; INSERT INTO internal VALUES ('anchor_seq', '3'), ('anchor_hash', (SELECT lower(hex(previous_hash)) FROM audit WHERE seq = 4))", 4],
+    [
+      'a forged anchor',
+      "DELETE FROM audit WHERE seq < 4; INSERT INTO internal VALUES ('anchor_seq', '3'), ('anchor_hash', (SELECT lower(hex(previous_hash)) FROM audit WHERE seq = 4))",
+      4,
+    ],
   ];
   it.each(tamperings)('shows %s', async (_what, sql, firstBadSeq) => {
     const database = filled([KEY]);

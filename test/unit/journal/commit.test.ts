@@ -41,7 +41,11 @@ describe('a unit', () => {
     expect(results[1]).toMatchObject({ reason: { code: 'internal' } });
     expect(journal.healthy).toBe(true);
     const page = await journal.audit({}, ALL);
-    expect(page.records.map(({ requestId, seq }) => [seq, requestId])).toEqual([[1, 'req-1'], [2, 'before'], [3, 'after']]);
+    expect(page.records.map(({ requestId, seq }) => [seq, requestId])).toEqual([
+      [1, 'req-1'],
+      [2, 'before'],
+      [3, 'after'],
+    ]);
     expect(await journal.verify(null, AbortSignal.timeout(5_000))).toMatchObject({ valid: true, records: 3 });
   });
 
@@ -60,19 +64,52 @@ describe('what is stored', () => {
     const directory = temporaryDirectory();
     const first = await openTestJournal(directory);
     const lease = {
-      leaseId: 'secret', leaseRef: 'ref', sessionId: 's', resources: [resource('demo/a.txt')], mode: 'exclusive', token: token(2n ** 62n), principal: 'anna', clientId: null, ttlMs: 30_000,
-      priority: 5, maxHoldMs: null, lockDelayMs: 0, holds: ['h'], metadata: { build: 7 }, grantedAt: '2026-01-01T00:00:00.000Z', acquiredZnodePath: null,
+      leaseId: 'secret',
+      leaseRef: 'ref',
+      sessionId: 's',
+      resources: [resource('demo/a.txt')],
+      mode: 'exclusive',
+      token: token(2n ** 62n),
+      principal: 'anna',
+      clientId: null,
+      ttlMs: 30_000,
+      priority: 5,
+      maxHoldMs: null,
+      lockDelayMs: 0,
+      holds: ['h'],
+      metadata: { build: 7 },
+      grantedAt: '2026-01-01T00:00:00.000Z',
+      acquiredZnodePath: null,
     } as const;
-    const session = { sessionId: 's', sessionRef: 'sref', principal: 'anna', clientId: null, ttlMs: 1_000, createdAt: '2026-01-01T00:00:00.000Z', implied: true };
+    const session = {
+      sessionId: 's',
+      sessionRef: 'sref',
+      principal: 'anna',
+      clientId: null,
+      ttlMs: 1_000,
+      createdAt: '2026-01-01T00:00:00.000Z',
+      implied: true,
+    };
     await first.journal.commit([
-      { op: 'lease_put', lease }, { op: 'lease_put', lease: { ...lease, leaseRef: 'ended' } }, { op: 'session_put', session }, { op: 'session_put', session: { ...session, sessionRef: 'gone' } },
-      { op: 'lock_delay', resourceKey: 'demo/d', delayMs: 5_000 }, { op: 'lock_delay', resourceKey: 'demo/e', delayMs: 5_000 },
-      { op: 'incarnation_put', volume: 'demo', incarnation: 'i1' }, { op: 'incarnation_put', volume: 'demo', incarnation: 'i2' }, { op: 'incarnation_put', volume: 'other', incarnation: 'i3' },
-      { op: 'meta_put', name: 'base', value: '12' }, { op: 'meta_put', name: 'gone', value: '1' }, raise('demo/a.txt', 2n ** 63n - 1n),
+      { op: 'lease_put', lease },
+      { op: 'lease_put', lease: { ...lease, leaseRef: 'ended' } },
+      { op: 'session_put', session },
+      { op: 'session_put', session: { ...session, sessionRef: 'gone' } },
+      { op: 'lock_delay', resourceKey: 'demo/d', delayMs: 5_000 },
+      { op: 'lock_delay', resourceKey: 'demo/e', delayMs: 5_000 },
+      { op: 'incarnation_put', volume: 'demo', incarnation: 'i1' },
+      { op: 'incarnation_put', volume: 'demo', incarnation: 'i2' },
+      { op: 'incarnation_put', volume: 'other', incarnation: 'i3' },
+      { op: 'meta_put', name: 'base', value: '12' },
+      { op: 'meta_put', name: 'gone', value: '1' },
+      raise('demo/a.txt', 2n ** 63n - 1n),
     ]);
     await first.journal.commit([
-      { op: 'lease_end', leaseRef: 'ended', reason: 'expired', endedAt: '2026-01-01T00:00:01.000Z' }, { op: 'session_end', sessionRef: 'gone' }, { op: 'lock_delay', resourceKey: 'demo/e', delayMs: null },
-      { op: 'incarnation_gone', volume: 'demo', incarnation: 'i1' }, { op: 'meta_put', name: 'gone', value: null },
+      { op: 'lease_end', leaseRef: 'ended', reason: 'expired', endedAt: '2026-01-01T00:00:01.000Z' },
+      { op: 'session_end', sessionRef: 'gone' },
+      { op: 'lock_delay', resourceKey: 'demo/e', delayMs: null },
+      { op: 'incarnation_gone', volume: 'demo', incarnation: 'i1' },
+      { op: 'meta_put', name: 'gone', value: null },
     ]);
     await first.close();
 
@@ -99,7 +136,9 @@ describe('what is stored', () => {
     const directory = join(temporaryDirectory(), 'data');
     const { journal } = await openTestJournal(directory);
     await journal.commit([auditOp()]);
-    const modes = ['', 'journal.sqlite', 'journal.sqlite-wal', 'journal.sqlite-shm', 'gateway-uuid'].map((name) => (statSync(join(directory, name)).mode & 0o777).toString(8));
+    const modes = ['', 'journal.sqlite', 'journal.sqlite-wal', 'journal.sqlite-shm', 'gateway-uuid'].map((name) =>
+      (statSync(join(directory, name)).mode & 0o777).toString(8),
+    );
     expect(modes).toEqual(['700', '600', '600', '600', '600']);
   });
 });
@@ -111,8 +150,15 @@ describe('the last word on an operation', () => {
     await journal.commit([outcomeOp('op-1', 'aborted', { code: 'insufficient_storage', status: 507 })]);
     journal.settled('op-1');
     const page = await journal.audit({}, ALL);
-    expect(page.records.map(({ seq, path, outcome }) => [seq, path, outcome])).toEqual([[2, 'b.txt', 'committed'], [3, 'a.txt', 'aborted']]);
-    expect(await journal.operation({ by: 'operation_id', operationId: 'op-1' })).toMatchObject({ outcome: 'aborted', code: 'insufficient_storage', resource: 'demo/a.txt' });
+    expect(page.records.map(({ seq, path, outcome }) => [seq, path, outcome])).toEqual([
+      [2, 'b.txt', 'committed'],
+      [3, 'a.txt', 'aborted'],
+    ]);
+    expect(await journal.operation({ by: 'operation_id', operationId: 'op-1' })).toMatchObject({
+      outcome: 'aborted',
+      code: 'insufficient_storage',
+      resource: 'demo/a.txt',
+    });
     expect(await journal.verify(null, AbortSignal.timeout(5_000))).toMatchObject({ valid: true, records: 3 });
   });
 
@@ -128,7 +174,14 @@ describe('the last word on an operation', () => {
     expect(await outcomes()).toEqual(['committed', 'committed']);
     expect([await count('pending'), await count('committed')]).toEqual([0, 2]);
     expect(await journal.operation({ by: 'operation_id', operationId: 'op-1' })).toEqual({
-      operationId: 'op-1', action: 'put', resource: 'demo/a.txt', outcome: 'committed', code: null, at: '2026-01-01T00:00:00.000Z', etag: '"1-2-3"', fencingToken: null,
+      operationId: 'op-1',
+      action: 'put',
+      resource: 'demo/a.txt',
+      outcome: 'committed',
+      code: null,
+      at: '2026-01-01T00:00:00.000Z',
+      etag: '"1-2-3"',
+      fencingToken: null,
     });
     expect(await journal.operation({ by: 'operation_id', operationId: 'none' })).toBeNull();
   });

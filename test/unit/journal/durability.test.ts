@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { isSafeSqliteVersion, openReader, openWriter } from '../../../src/journal/open-database.ts';
 import { journalFile, prepareDataDirectory } from '../../../src/journal/data-directory.ts';
 import { mountTypeOf, networkFileSystem } from '../../../src/journal/network-file-system.ts';
+import { isSafeSqliteVersion, openReader, openWriter } from '../../../src/journal/open-database.ts';
 import { JournalProcess } from '../../support/journal-process.ts';
 import { openTestJournal } from '../../support/open-journal.ts';
 import { temporaryDirectory } from '../../support/temp-directory.ts';
@@ -17,7 +17,8 @@ describe('a commit that resolved', () => {
     const { journal, start } = await openTestJournal(directory);
     expect(Number(start.highestMark())).toBeGreaterThanOrEqual(last);
     expect(await journal.verify(null, AbortSignal.timeout(5_000))).toMatchObject({ valid: true });
-    for (const token of [1, 100, last]) expect((await journal.audit({ requestId: `r${token}` }, { order: 'asc', limit: 2, cursor: null })).records).toHaveLength(1);
+    for (const token of [1, 100, last])
+      expect((await journal.audit({ requestId: `r${token}` }, { order: 'asc', limit: 2, cursor: null })).records).toHaveLength(1);
   }, 60_000);
 });
 
@@ -50,7 +51,12 @@ describe('the database', () => {
   });
 
   it('finds the mount of a directory, also with spaces in its name and one mount over another', () => {
-    const table = ['21 1 8:1 / / rw - ext4 /dev/a rw', '30 21 0:5 / /mnt/my\\040data rw shared:1 - fuse.sshfs a rw', '31 21 0:6 / /mnt/my rw - tmpfs t rw', '32 21 0:7 / /mnt/my rw - xfs t rw'].join('\n');
+    const table = [
+      '21 1 8:1 / / rw - ext4 /dev/a rw',
+      '30 21 0:5 / /mnt/my\\040data rw shared:1 - fuse.sshfs a rw',
+      '31 21 0:6 / /mnt/my rw - tmpfs t rw',
+      '32 21 0:7 / /mnt/my rw - xfs t rw',
+    ].join('\n');
     expect(mountTypeOf('/mnt/my data/x', table)).toBe('fuse.sshfs');
     expect(mountTypeOf('/mnt/my/x', table)).toBe('xfs');
     expect(mountTypeOf('/mnt/mya', table)).toBe('ext4');

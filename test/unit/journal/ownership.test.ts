@@ -5,9 +5,9 @@ import { judgeOwner } from '../../../src/journal/judge-owner.ts';
 import { openJournal } from '../../../src/journal/open-journal.ts';
 import type { OwnerRow } from '../../../src/journal/owner-row.ts';
 import { isProcessGone, ownIdentity, readStat } from '../../../src/journal/process-identity.ts';
-import { auditOp, raise } from '../../support/journal-samples.ts';
 import { journalOptions } from '../../support/journal-options.ts';
 import { JournalProcess } from '../../support/journal-process.ts';
+import { auditOp, raise } from '../../support/journal-samples.ts';
 import { openTestJournal } from '../../support/open-journal.ts';
 import { temporaryDirectory } from '../../support/temp-directory.ts';
 
@@ -27,7 +27,8 @@ describe('the judgement of an owner', () => {
     const neverAsked = (): boolean => {
       throw new Error('asked');
     };
-    const at = (changes: Partial<OwnerRow>, wallMs: number) => judgeOwner({ ...row, ...changes }, { identity: here, monotonicMs: 0, wallMs, takeoverAfterMs: 15_000 }, neverAsked);
+    const at = (changes: Partial<OwnerRow>, wallMs: number) =>
+      judgeOwner({ ...row, ...changes }, { identity: here, monotonicMs: 0, wallMs, takeoverAfterMs: 15_000 }, neverAsked);
     expect(at({ bootId: 'other' }, 1_000_000)).toEqual({ kind: 'unjudged', watchMs: 15_000 });
     expect(at({ pidNamespace: 'other' }, 1_004_000)).toEqual({ kind: 'unjudged', watchMs: 11_000 });
     // A wall clock that jumped ahead does not make a living owner look silent: some beats are listened for.
@@ -47,7 +48,10 @@ describe('a data directory', () => {
   it('B36: is refused with one line to a second process while its owner lives', async () => {
     const directory = temporaryDirectory();
     const owner = await openTestJournal(directory);
-    await expect(openJournal(journalOptions(directory))).rejects.toMatchObject({ code: 'journal_unavailable', message: expect.stringMatching(/^The data directory is in use by process \d+ on .+ ms ago\)\.$/) });
+    await expect(openJournal(journalOptions(directory))).rejects.toMatchObject({
+      code: 'journal_unavailable',
+      message: expect.stringMatching(/^The data directory is in use by process \d+ on .+ ms ago\)\.$/),
+    });
     await owner.journal.commit([auditOp()]);
     expect(owner.journal.healthy).toBe(true);
   });
@@ -121,7 +125,10 @@ describe('a data directory', () => {
     await first.close();
     const db = new Database(join(directory, 'journal.sqlite'));
     db.exec('BEGIN IMMEDIATE');
-    await expect(openJournal(journalOptions(directory))).rejects.toMatchObject({ code: 'journal_unavailable', message: "Another process still holds the journal's lock. Start again once it is gone." });
+    await expect(openJournal(journalOptions(directory))).rejects.toMatchObject({
+      code: 'journal_unavailable',
+      message: "Another process still holds the journal's lock. Start again once it is gone.",
+    });
     db.exec('ROLLBACK');
     db.close();
     expect((await openTestJournal(directory)).takeOver).toBeNull();

@@ -4,14 +4,22 @@ import { at, Descriptor, procPath } from '../../../src/storage/descriptor.ts';
 import { fileCalls } from '../../../src/storage/file-calls.ts';
 import { Lane } from '../../../src/storage/lane.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
-import { openDescriptors, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
+import { descriptorsBack, openDescriptors, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
 
 describe('a held descriptor', () => {
   it('is closed at once when no call is on it', () => {
     const held = new Descriptor(99);
     let closed = 0;
-    expect(held.end(() => { closed += 1; })).toBe(true);
-    expect(held.end(() => { closed += 1; })).toBe(false);
+    expect(
+      held.end(() => {
+        closed += 1;
+      }),
+    ).toBe(true);
+    expect(
+      held.end(() => {
+        closed += 1;
+      }),
+    ).toBe(false);
     expect(closed).toBe(1);
   });
 
@@ -20,7 +28,9 @@ describe('a held descriptor', () => {
     let closed = 0;
     held.enter();
     held.enter();
-    held.end(() => { closed += 1; });
+    held.end(() => {
+      closed += 1;
+    });
     held.leave();
     expect(closed).toBe(0);
     held.leave();
@@ -65,7 +75,7 @@ describe('calls that come back late', () => {
     expect(await opening).toMatchObject({ started: true });
     while (lane.inFlight > 0) await settle();
     while (openDescriptors() > before) await settle();
-    expect(openDescriptors()).toBe(before);
+    await descriptorsBack(before);
   });
 
   it('closing a descriptor with a call in the kernel waits for the call', async () => {
@@ -79,6 +89,31 @@ describe('calls that come back late', () => {
     await expect(reading).resolves.toBe(1_000);
     while (isOpenOn(file.fd, temp.path('a'))) await settle();
     expect(file.closed).toBe(true);
+  });
+
+  it('what could not be closed while the volume hung is closed once it answers', async () => {
+    const temp = await tempVolume({ local: false });
+    open.push(temp);
+    temp.write('a', 'x');
+    const { calls, root } = temp.room;
+    const file = await calls.open(at(root, 'a'), 0);
+    let thaw: () => void = () => undefined;
+    const hung = temp.lane
+      .run(
+        () =>
+          new Promise<void>((resolve) => {
+            thaw = resolve;
+          }),
+      )
+      .catch(() => undefined);
+    temp.clock.advance(4_000);
+    await hung;
+    await expect(calls.close(file)).rejects.toMatchObject({ code: 'volume_unavailable' });
+    expect(isOpenOn(file.fd, temp.path('a'))).toBe(true);
+    thaw();
+    await settle();
+    for (let i = 0; i < 2; i++) await calls.fstat(root);
+    while (isOpenOn(file.fd, temp.path('a'))) await settle();
   });
 
   it('a local call on a closed descriptor is a bug, not a call on a stranger', async () => {

@@ -63,6 +63,28 @@ describe('the shared sync of a directory', () => {
     await second;
   });
 
+  it('a waiter that gave up and closed its descriptor spoils nothing for the others', async () => {
+    const used: Descriptor[] = [];
+    const ends: Array<() => void> = [];
+    const sync = new DirectorySync({
+      fsync: (each) =>
+        new Promise((end) => {
+          used.push(each);
+          ends.push(() => end());
+        }),
+      fstat: () => Promise.reject(new Error('not asked')),
+    });
+    const [gone, stays] = [new Descriptor(-1), new Descriptor(-1)];
+    const all = [sync.syncAs('1:1', directory), sync.syncAs('1:1', gone), sync.syncAs('1:1', stays)];
+    gone.end(() => undefined);
+    ends[0]?.();
+    await settle();
+    expect(used).toEqual([directory, stays]);
+    expect(used[1]).toBe(stays);
+    ends[1]?.();
+    await Promise.all(all);
+  });
+
   it('after all are served it remembers nothing and starts anew', async () => {
     const slow = new SlowSync();
     const sync = new DirectorySync(slow);

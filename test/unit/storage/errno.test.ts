@@ -39,7 +39,18 @@ describe('errnoOf', () => {
 });
 
 describe('classify', () => {
-  const definite = [['ENOSPC', 28], ['EDQUOT', 122], ['EACCES', 13], ['EROFS', 30], ['EISDIR', 21], ['ENOTDIR', 20], ['EXDEV', 18], ['ENAMETOOLONG', 36], ['EEXIST', 17], ['ENOTEMPTY', 39]] as const;
+  const definite = [
+    ['ENOSPC', 28],
+    ['EDQUOT', 122],
+    ['EACCES', 13],
+    ['EROFS', 30],
+    ['EISDIR', 21],
+    ['ENOTDIR', 20],
+    ['EXDEV', 18],
+    ['ENAMETOOLONG', 36],
+    ['EEXIST', 17],
+    ['ENOTEMPTY', 39],
+  ] as const;
 
   it.each(definite)('%s on a local volume proves that nothing changed', (name, number) => {
     expect(classify(systemError(name, number), true)).toBe('definite');
@@ -49,7 +60,11 @@ describe('classify', () => {
     expect(classify(systemError(name, number), false)).toBe('unknown');
   });
 
-  it.each([['EIO', 5], ['ETIMEDOUT', 110], ['EREMOTEIO', 121]] as const)('%s proves nothing anywhere', (name, number) => {
+  it.each([
+    ['EIO', 5],
+    ['ETIMEDOUT', 110],
+    ['EREMOTEIO', 121],
+  ] as const)('%s proves nothing anywhere', (name, number) => {
     expect(classify(systemError(name, number), true)).toBe('unknown');
     expect(classify(systemError(name, number), false)).toBe('unknown');
   });
@@ -73,18 +88,31 @@ describe('classify', () => {
 
 describe('gatewayErrorOf', () => {
   it.each([
-    ['ENOSPC', 28, 'insufficient_storage'], ['EDQUOT', 122, 'insufficient_storage'], ['EROFS', 30, 'volume_read_only'], ['EACCES', 13, 'forbidden'],
-    ['EISDIR', 21, 'is_a_directory'], ['ENOTDIR', 20, 'not_a_directory'], ['EXDEV', 18, 'cross_volume'], ['ELOOP', 40, 'symbolic_link'], ['ENXIO', 6, 'special_file'],
-    ['ENAMETOOLONG', 36, 'invalid_path'], ['EEXIST', 17, 'already_exists'], ['ENOTEMPTY', 39, 'directory_not_empty'], ['ENOENT', 2, 'not_found'],
+    ['ENOSPC', 28, 'insufficient_storage'],
+    ['EDQUOT', 122, 'insufficient_storage'],
+    ['EROFS', 30, 'volume_read_only'],
+    ['EACCES', 13, 'forbidden'],
+    ['EISDIR', 21, 'is_a_directory'],
+    ['ENOTDIR', 20, 'not_a_directory'],
+    ['EXDEV', 18, 'cross_volume'],
+    ['ELOOP', 40, 'symbolic_link'],
+    ['ENXIO', 6, 'special_file'],
+    ['ENAMETOOLONG', 36, 'invalid_path'],
+    ['EEXIST', 17, 'already_exists'],
+    ['ENOTEMPTY', 39, 'directory_not_empty'],
+    ['ENOENT', 2, 'not_found'],
   ] as const)('%s (%i) leaves as %s', (name, number, code) => {
     expect(gatewayErrorOf(systemError(name, number)).code).toBe(code);
   });
 
-  it.each([EIO, ESTALE, () => systemError('EMFILE', 24)])('B6: an error that says nothing about the file is volume_unavailable with a time to come back', (error) => {
-    const answer = gatewayErrorOf(error());
-    expect(answer.code).toBe('volume_unavailable');
-    expect(answer.retryAfterMs).toBeGreaterThan(0);
-  });
+  it.each([EIO, ESTALE, () => systemError('EMFILE', 24)])(
+    'B6: an error that says nothing about the file is volume_unavailable with a time to come back',
+    (error) => {
+      const answer = gatewayErrorOf(error());
+      expect(answer.code).toBe('volume_unavailable');
+      expect(answer.retryAfterMs).toBeGreaterThan(0);
+    },
+  );
 
   it('says no path of the machine', () => {
     expect(gatewayErrorOf(realError()).message).not.toContain('/nonexistent');

@@ -6,13 +6,19 @@ import { FakeClock, settle } from '../../support/fake-clock.ts';
 function gate<T = void>(): { promise: Promise<T>; open(value: T): void; fail(error: unknown): void } {
   let open: (value: T) => void = () => undefined;
   let fail: (error: unknown) => void = () => undefined;
-  const promise = new Promise<T>((resolve, reject) => { open = resolve; fail = reject; });
+  const promise = new Promise<T>((resolve, reject) => {
+    open = resolve;
+    fail = reject;
+  });
   return { promise, open: (value) => open(value), fail: (error) => fail(error) };
 }
 
 function laneOf(options: { inFlightMax?: number; queueMax?: number } = {}): { lane: Lane; clock: FakeClock } {
   const clock = new FakeClock();
-  return { clock, lane: new Lane({ volume: 'vol', inFlightMax: options.inFlightMax ?? 2, queueMax: options.queueMax ?? 2, deadlineMs: 4_000, clock }) };
+  return {
+    clock,
+    lane: new Lane({ volume: 'vol', inFlightMax: options.inFlightMax ?? 2, queueMax: options.queueMax ?? 2, deadlineMs: 4_000, clock }),
+  };
 }
 
 describe('the lane of a volume', () => {
@@ -20,7 +26,12 @@ describe('the lane of a volume', () => {
     const { lane } = laneOf();
     const gates = [gate(), gate(), gate(), gate()];
     const started: number[] = [];
-    const calls = gates.map((g, index) => lane.run(() => { started.push(index); return g.promise; }));
+    const calls = gates.map((g, index) =>
+      lane.run(() => {
+        started.push(index);
+        return g.promise;
+      }),
+    );
     expect(started).toEqual([0, 1]);
     expect([lane.inFlight, lane.queued]).toEqual([2, 2]);
     gates[1]?.open();
@@ -57,7 +68,12 @@ describe('the lane of a volume', () => {
     const { lane, clock } = laneOf();
     const hung = gate<string>();
     const late: string[] = [];
-    const answer = lane.run(() => hung.promise, (value) => late.push(value)).catch((thrown: unknown) => thrown);
+    const answer = lane
+      .run(
+        () => hung.promise,
+        (value) => late.push(value),
+      )
+      .catch((thrown: unknown) => thrown);
     clock.advance(4_000);
     const error = (await answer) as LaneError;
     expect(error).toMatchObject({ code: 'volume_unavailable', started: true });
@@ -85,7 +101,11 @@ describe('the lane of a volume', () => {
     let made = false;
     const first = lane.run(() => hung.promise).catch((thrown: unknown) => thrown);
     clock.advance(3_000);
-    const second = lane.run(async () => { made = true; }).catch((thrown: unknown) => thrown);
+    const second = lane
+      .run(async () => {
+        made = true;
+      })
+      .catch((thrown: unknown) => thrown);
     clock.advance(1_000);
     expect(await second).toMatchObject({ started: false });
     expect(await first).toMatchObject({ started: true });
@@ -101,7 +121,11 @@ describe('the lane of a volume', () => {
     clock.advance(4_000);
     await first;
     let touched = false;
-    await expect(lane.run(async () => { touched = true; })).rejects.toMatchObject({ code: 'volume_unavailable', started: false });
+    await expect(
+      lane.run(async () => {
+        touched = true;
+      }),
+    ).rejects.toMatchObject({ code: 'volume_unavailable', started: false });
     expect(touched).toBe(false);
   });
 

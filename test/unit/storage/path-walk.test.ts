@@ -3,7 +3,7 @@ import * as fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { walkTo } from '../../../src/storage/path-walk.ts';
 import { bindMount, cannotMount, mountTmpfs } from '../../support/mounted.ts';
-import { openDescriptors, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
+import { descriptorsBack, openDescriptors, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
 
 describe('walking to a place', () => {
   let temp: TempVolume;
@@ -13,7 +13,7 @@ describe('walking to a place', () => {
     descriptors = openDescriptors();
   });
   afterEach(async () => {
-    expect(openDescriptors()).toBe(descriptors);
+    await descriptorsBack(descriptors);
     await temp.close();
   });
 

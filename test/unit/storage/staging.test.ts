@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { TargetFacts } from '../../../src/domain/file-facts.ts';
 import type { Staging } from '../../../src/domain/volume.ts';
 import { EIO, ENOSPC, ESTALE, systemError } from '../../support/fault-calls.ts';
-import { openDescriptors, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
+import { descriptorsBack, openDescriptors, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
 
 const replaced: TargetFacts = { kind: 'file', ino: 1n, sizeBytes: 1, mtimeNs: 1n, links: 1, mode: 0o640, uid: 12_345, gid: 23_456 };
 
@@ -17,7 +17,7 @@ describe.each([{ local: true }, { local: false }])('staging (local: $local)', ({
     descriptors = openDescriptors();
   });
   afterEach(async () => {
-    expect(openDescriptors()).toBe(descriptors);
+    await descriptorsBack(descriptors);
     await temp.close();
   });
 
@@ -158,7 +158,12 @@ describe.each([{ local: true }, { local: false }])('staging (local: $local)', ({
     const all = await Promise.all(Array.from({ length: 20 }, () => temp.volume.stage({ sha512: false })));
     const sealed = await Promise.all(all.map((staging) => staging.seal(null)));
     expect(new Set(sealed.map(({ mtimeNs }) => mtimeNs)).size).toBe(20);
-    expect(temp.volume.lastMtimeNs).toBe(sealed.map(({ mtimeNs }) => mtimeNs).sort().at(-1));
+    expect(temp.volume.lastMtimeNs).toBe(
+      sealed
+        .map(({ mtimeNs }) => mtimeNs)
+        .sort()
+        .at(-1),
+    );
     await Promise.all(all.map((staging) => staging.discard()));
   });
 });

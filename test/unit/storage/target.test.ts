@@ -4,13 +4,14 @@ import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { TargetFacts } from '../../../src/domain/file-facts.ts';
 import { aliasAmong } from '../../../src/storage/name-alias.ts';
-import { assertNotReadOnly } from '../../../src/storage/target.ts';
 import { EIO, systemError } from '../../support/fault-calls.ts';
-import { openDescriptors, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
+import { descriptorsBack, openDescriptors, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
 
 describe.each([{ local: true }, { local: false }])('looking at a name (local: $local)', ({ local }) => {
   let temp: TempVolume;
-  beforeEach(async () => { temp = await tempVolume({ local }); });
+  beforeEach(async () => {
+    temp = await tempVolume({ local });
+  });
   afterEach(() => temp.close());
 
   async function look(path: string): Promise<TargetFacts | null> {
@@ -27,7 +28,7 @@ describe.each([{ local: true }, { local: false }])('looking at a name (local: $l
     fs.chmodSync(temp.path('a'), 0o640);
     const before = openDescriptors();
     expect(await look('a')).toMatchObject({ ...facts, kind: 'file', links: 1, mode: 0o640, uid: process.getuid?.() });
-    expect(openDescriptors()).toBe(before);
+    await descriptorsBack(before);
   });
 
   it('is null for an absent name, and below a missing parent', async () => {
@@ -92,20 +93,6 @@ describe('a look at a FIFO on a local volume', () => {
     } finally {
       await temp.close();
     }
-  });
-});
-
-describe('F27: the read-only bit', () => {
-  const facts: TargetFacts = { kind: 'file', ino: 1n, sizeBytes: 0, mtimeNs: 0n, links: 1, mode: 0o444, uid: 0, gid: 0 };
-
-  it('a file that nobody may write is refused, whatever the gateway may do itself', () => {
-    expect(() => assertNotReadOnly(facts)).toThrow(expect.objectContaining({ code: 'forbidden' }));
-    expect(() => assertNotReadOnly({ ...facts, mode: 0o440 })).toThrow('read-only');
-  });
-
-  it('one write bit is enough, and directories are not meant', () => {
-    for (const mode of [0o644, 0o420, 0o402]) expect(() => assertNotReadOnly({ ...facts, mode })).not.toThrow();
-    expect(() => assertNotReadOnly({ ...facts, kind: 'directory', mode: 0o555 })).not.toThrow();
   });
 });
 

@@ -1,6 +1,6 @@
-import * as fc from 'fast-check';
-import { constants, statSync } from 'node:fs';
 import type { BigIntStats } from 'node:fs';
+import { constants, statSync } from 'node:fs';
+import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { at, Descriptor } from '../../../src/storage/descriptor.ts';
 import { VersionClock } from '../../../src/storage/version-clock.ts';
@@ -61,6 +61,17 @@ describe('the version clock', () => {
     expect(await clock.stamp(file)).toBeGreaterThan(first);
   });
 
+  it('is above the version that is replaced, also one from the future, which drags no other file along', async () => {
+    const stepped = new SteppedFile(1_000n);
+    const now = stepped.naturalNs;
+    const clock = new VersionClock(stepped, { lastMtimeNs: 0n, granularityNs: 1_000n });
+    const future = now + 10n ** 18n + 5n;
+    expect(await clock.stamp(file, future)).toBe(now + 10n ** 18n + 1_000n);
+    stepped.naturalNs = now;
+    expect(await clock.stamp(file, now - 1n)).toBe(now + 1_000n);
+    expect(clock.lastMtimeNs).toBe(now + 1_000n);
+  });
+
   it('gives up with volume_unavailable when the volume keeps no time', async () => {
     const frozen = { fstat: async () => ({ mtimeNs: 5n }) as BigIntStats, setMtime: async () => undefined };
     const clock = new VersionClock(frozen, { lastMtimeNs: 10n, granularityNs: 1_000n });
@@ -69,24 +80,30 @@ describe('the version clock', () => {
 
   it('never repeats a time, whatever the clock does', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.bigInt(-10_000_000n, 10_000_000n), { maxLength: 50 }), fc.constantFrom(1_000n, 10_000n, 1_000_000n), async (moves, stepNs) => {
-        const stepped = new SteppedFile(stepNs);
-        const clock = new VersionClock(stepped, { lastMtimeNs: stepped.naturalNs, granularityNs: stepNs });
-        let last = stepped.naturalNs;
-        for (const move of moves) {
-          stepped.naturalNs += move;
-          const time = await clock.stamp(file);
-          expect(time).toBeGreaterThan(last);
-          last = time;
-        }
-      }),
+      fc.asyncProperty(
+        fc.array(fc.bigInt(-10_000_000n, 10_000_000n), { maxLength: 50 }),
+        fc.constantFrom(1_000n, 10_000n, 1_000_000n),
+        async (moves, stepNs) => {
+          const stepped = new SteppedFile(stepNs);
+          const clock = new VersionClock(stepped, { lastMtimeNs: stepped.naturalNs, granularityNs: stepNs });
+          let last = stepped.naturalNs;
+          for (const move of moves) {
+            stepped.naturalNs += move;
+            const time = await clock.stamp(file);
+            expect(time).toBeGreaterThan(last);
+            last = time;
+          }
+        },
+      ),
     );
   });
 });
 
 describe('the version clock on a real file', () => {
   let temp: TempVolume;
-  beforeEach(async () => { temp = await tempVolume(); });
+  beforeEach(async () => {
+    temp = await tempVolume();
+  });
   afterEach(() => temp.close());
 
   it('is stored exactly, to the microsecond, and can be given to another file again', async () => {

@@ -1,0 +1,148 @@
+import type { AddressInfo } from 'node:net';
+import type { Gateway } from './cli/serve.ts';
+import type { Authenticator } from './config/authenticate.ts';
+import type { Config } from './config/config.ts';
+import { readAuditKey, readSigningKeys, readTls } from './config/secret-files.ts';
+import { GatewayError, refuse } from './domain/errors.ts';
+import { LIMITS } from './domain/limits.ts';
+import { noSteps, type Steps } from './domain/steps.ts';
+import { createAdministration } from './gateway/administration.ts';
+import { CommitMtimes } from './gateway/commit-mtimes.ts';
+import { CommittedDigests } from './gateway/committed-digests.ts';
+import { createHealth } from './gateway/health.ts';
+import { RunningKeys } from './gateway/idempotency.ts';
+import { notingIssuedTokens } from './gateway/issued-tokens.ts';
+import { journalKnows, leasesComeBack, tokensAbove, volumeRecord, writersBefore } from './gateway/recover.ts';
+import { ResourceMutex } from './gateway/resource-mutex.ts';
+import { createSettleLoop } from './gateway/settle-loop.ts';
+import { StagedQuota } from './gateway/staged-quota.ts';
+import { startRecord } from './gateway/start-record.ts';
+import { createWriter } from './gateway/writer.ts';
+import { buildApp } from './http/app.ts';
+import { statusOf } from './http/status.ts';
+import { openJournal } from './journal/open-journal.ts';
+import { createLockService } from './locks/create-lock-service.ts';
+import { gatewayMetrics } from './observability/gateway-metrics.ts';
+import type { Logger } from './observability/logger.ts';
+import { linuxTime, SystemClock } from './observability/system-clock.ts';
+import { systemRandom } from './observability/system-random.ts';
+import { VolumeSet } from './storage/volume-set.ts';
+
+export interface Parts {
+  readonly logger: Logger;
+  readonly authenticator: Authenticator;
+}
+
+/** Builds every part of a gateway and starts it: the whole wiring. `overrides` are for tests of the protocol's steps. */
+export async function compose(config: Config, { logger, authenticator }: Parts, overrides: { readonly steps?: Steps } = {}): Promise<Gateway> {
+  const time = linuxTime();
+  const clock = new SystemClock(time);
+  const random = systemRandom;
+  const auditKey = readAuditKey(config);
+  const opened = await openJournal({
+    dataDirectory: config.dataDir, clock, random, takeoverAfterMs: config.takeoverAfterMs,
+    auditKeys: auditKey === null ? [] : [auditKey], retention: config.audit,
+  });
+  const { start, refusals, takeOver } = opened;
+  const names = config.volumes.map(({ name }) => name);
+  const journal = notingIssuedTokens(opened.journal, (volume, token) => volumes.get(volume).noteIssued(token));
+  const predecessorExited = takeOver?.seenToExit ?? true;
+  const mtimes = new CommitMtimes(start);
+  const volumes = new VolumeSet({
+    policies: config.volumes, clock, random, gatewayUuid: start.gatewayUuid, journalUuid: start.journalUuid,
+    markedAsBackup: () => start.meta('backup') !== null,
+    record: (volume) => volumeRecord({ start, journal, clock }, volume),
+    journalKnows: (volume) => journalKnows(start, [volume]),
+    writerOf: writersBefore(start, names, predecessorExited),
+    endOldProcess: () => Promise.resolve(predecessorExited),
+    lastMtimeNs: (volume) => mtimes.highest(volume),
+    onChange: (volume) => logger.info({ volume: volume.name, ...volume.state(), fence_level: volume.fenceLevel }, 'volume'),
+    onStampFailure: (volume, error) => logger.error({ volume, error }, 'the token stamp could not be written'),
+  });
+  const locks = createLockService({
+    clock, random, journal, refusals, ceilings: volumes,
+    policy: (volume) => volumes.policy(volume),
+    fenceLevel: (volume) => (volumes.policy(volume).path === null ? null : volumes.get(volume).fenceLevel),
+    coordinatorId: start.gatewayUuid,
+    signingKeys: readSigningKeys(config),
+  });
+  const settleLoop = createSettleLoop(clock, (error) => logger.error({ error }, 'an unknown outcome could not be settled yet'));
+  const digests = new CommittedDigests(journal);
+  const writer = createWriter({
+    volumes, journal, refusals, leases: locks.writeLeases, clock, random, steps: overrides.steps ?? noSteps, statusOf,
+    mutex: new ResourceMutex(clock), settleLoop, runningKeys: new RunningKeys(), quota: new StagedQuota(), digests, mtimes,
+  });
+  let draining = false;
+  const deadline = new AbortController();
+  const metrics = gatewayMetrics({ lanes: () => volumes.lanes(), journal: () => opened.stats() });
+  const app = buildApp({
+    writer, volumes, locks: locks.service, events: locks.events, journal, refusals, digests, clock, random, log: logger,
+    administration: createAdministration({
+      volumes, journal, start,
+      breakLock: (caller, request) => locks.breakLock(caller, request),
+      rebase: { start, journal, clock, volumes: volumes.all(), locks },
+      doctor: {
+        clock, volumes, settleLoop, locks: locks.service, held: () => locks.held(), waitFor: () => locks.waitFor(), coordinator: () => locks.readiness(),
+        volumeFindings: () => volumes.all().flatMap(({ findings }) => findings),
+      },
+    }),
+    health: createHealth({ volumes, journal, coordinator: () => locks.readiness(), isDraining: () => draining, distrust: () => distrustOf(volumes) }),
+    authenticate: ({ authorization }, peer) => authenticator.authenticate({ authorization, certificateName: peer?.commonName ?? null }),
+    metricsText: () => metrics.text(),
+    isDraining: () => draining,
+    deadline: deadline.signal,
+    settings: {
+      tls: config.tls === null ? null : readTls(config.tls),
+      authenticated: authenticator.required, allowedHosts: config.allowedHosts, allowedOrigins: config.allowedOrigins,
+      bodyBytesMax: config.bodyMaxBytes, rateLimitPerSecond: config.rateLimitPerSecond,
+      uploadsPerPrincipalMax: config.uploads.perPrincipalMax, uploadIdleMs: config.uploads.idleMs, uploadMinBytesPerSecond: config.uploads.bytesPerSecondMin,
+      eventLoopDelayMsMax: LIMITS.eventLoopDelayMsMax,
+    },
+  });
+  const gateway: Gateway = {
+    failed: new Promise((resolve) => journal.onSuperseded(() => resolve(new Error('another process took the data directory over')))),
+    async start() {
+      try {
+        await volumes.start();
+        assertOwnsSomething(volumes);
+        const ceilings = volumes.all().map(({ ceilingFound }) => ceilingFound);
+        await locks.restore(start, {
+          above: tokensAbove(journalKnows(start, names), ceilings),
+          comeBack: leasesComeBack(start, volumes.all().map(({ verdict }) => verdict)),
+        });
+        await journal.commit([{ op: 'audit', record: startRecord(clock, takeOver === null ? 'start' : 'take_over') }]);
+        await app.listen({ host: config.host, port: config.port });
+      } catch (error) {
+        await gateway.stop();
+        throw error;
+      }
+      const { address, family, port } = app.server.address() as AddressInfo;
+      return { url: `${config.tls === null ? 'http' : 'https'}://${family === 'IPv6' ? `[${address}]` : address}:${port}` };
+    },
+    async stop() {
+      draining = true;
+      const late = clock.after(config.drainMs, () => deadline.abort(new GatewayError('draining', { detail: 'The gateway is shutting down.', retryAfterMs: 5_000 })));
+      await locks.endAll('shutdown', null);
+      await app.close();
+      late.cancel();
+      locks.stop();
+      settleLoop.stop();
+      await volumes.stop();
+      await opened.close();
+      time.close();
+    },
+  };
+  return gateway;
+}
+
+/** When ownership leaves no volume open, serving would only confuse: the process ends with one line. */
+function assertOwnsSomething(volumes: VolumeSet): void {
+  const foreign = volumes.all().find(({ ownedByAnother }) => ownedByAnother);
+  if (foreign === undefined || volumes.all().some((volume) => !volume.ownedByAnother)) return;
+  throw refuse('volume_unavailable', `No volume belongs to this gateway. ${foreign.name}: ${foreign.state().reason ?? ''}`);
+}
+
+function distrustOf(volumes: VolumeSet): string | null {
+  const rebase = volumes.all().find(({ verdict }) => verdict !== null && verdict !== 'ok');
+  return rebase?.state().reason ?? null;
+}

@@ -1,0 +1,61 @@
+import type { Administration, BreakReport } from '../domain/administration.ts';
+import { refuse } from '../domain/errors.ts';
+import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
+import type { Journal, JournalStart } from '../domain/journal.ts';
+import type { Caller } from '../domain/principal.ts';
+import type { Resource } from '../domain/resource.ts';
+import type { Volumes } from '../domain/volume.ts';
+import { type DoctorDeps, examine } from './doctor.ts';
+import { readinessOf } from './health.ts';
+import { adoptVolume, type RebaseDeps, rebaseFences } from './rebase.ts';
+import { floorName } from './recover.ts';
+
+export interface AdministrationDeps {
+  readonly doctor: DoctorDeps;
+  readonly rebase: RebaseDeps;
+  readonly volumes: Volumes;
+  readonly journal: Pick<Journal, 'mark'>;
+  readonly start: Pick<JournalStart, 'meta'>;
+  breakLock(caller: Caller, request: { readonly resource: Resource; readonly reason: string; readonly graceMs: number }): Promise<BreakReport>;
+}
+
+/** What an administrator may do, each done by the room that owns it. */
+export function createAdministration(deps: AdministrationDeps): Administration {
+  return {
+    breakLock: (caller, request) => deps.breakLock(caller, request),
+    doctor: () => examine(deps.doctor),
+    fix: async (_caller, { findingId }) => {
+      const { findings } = await examine(deps.doctor);
+      if (!findings.some(({ id }) => id === findingId)) throw refuse('not_found', 'There is no such finding now.');
+      throw refuse('not_found', 'This finding has no fix that is safe to carry out by itself.');
+    },
+    fence: async (resource) => {
+      const mark = await deps.journal.mark(resource.key);
+      return {
+        resource,
+        highWaterMark: mark?.token ?? null,
+        leaseRef: mark?.leaseRef ?? null,
+        principal: mark?.principal ?? null,
+        everNamed: mark?.everNamed ?? false,
+        floor: floorOf(deps.start, resource.volume),
+      };
+    },
+    rebase: (caller) => rebaseFences(deps.rebase, caller),
+    adopt: async (caller, name) => {
+      await adoptVolume(deps.rebase, name, caller);
+      return readinessOf(deps.volumes.get(name));
+    },
+    volumes: () =>
+      deps.volumes.all().map((volume) => ({
+        ...readinessOf(volume),
+        path: volume.policy.path,
+        incarnation: volume.incarnation === '' ? null : volume.incarnation,
+        readOnly: volume.policy.readOnly,
+      })),
+  };
+}
+
+function floorOf(start: Pick<JournalStart, 'meta'>, volume: string): FencingToken | null {
+  const stored = start.meta(floorName(volume));
+  return stored === null ? null : fencingToken(BigInt(stored));
+}

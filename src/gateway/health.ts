@@ -1,0 +1,32 @@
+import type { CoordinatorReadiness, Health, Readiness, VolumeReadiness } from '../domain/health.ts';
+import type { Journal } from '../domain/journal.ts';
+import type { Volumes } from '../domain/volume.ts';
+
+export interface HealthDeps {
+  readonly volumes: Volumes;
+  readonly journal: Pick<Journal, 'healthy' | 'head'>;
+  readonly coordinator: () => CoordinatorReadiness;
+  readonly isDraining: () => boolean;
+  /** Why the journal is not trusted; `null` when it is. */
+  readonly distrust: () => string | null;
+}
+
+/** `/readyz`, from memory only. Not ready: draining, no journal, or no volume that takes writes or locks. */
+export function createHealth(deps: HealthDeps): Health {
+  const readiness = (): Readiness => {
+    const volumes = deps.volumes.all().map((volume) => readinessOf(volume));
+    const head = deps.journal.head();
+    const usable = volumes.some(({ state }) => state === 'open' || state === 'lock_only');
+    return {
+      ready: usable && deps.journal.healthy && !deps.isDraining(),
+      journal: { healthy: deps.journal.healthy, headSeq: head.seq, headHash: head.hash, reason: deps.distrust() },
+      coordinator: deps.coordinator(),
+      volumes,
+    };
+  };
+  return { readiness };
+}
+
+export function readinessOf(volume: ReturnType<Volumes['get']>): VolumeReadiness {
+  return { name: volume.name, fenceLevel: volume.fenceLevel, ...volume.state() };
+}

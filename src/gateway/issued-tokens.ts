@@ -1,0 +1,32 @@
+import type { Journal, JournalOp } from '../domain/journal.ts';
+
+/**
+ * Tells a volume's stamp of each token once its grant is durable: a stamp that knows a later token than the journal means that the
+ * journal was put back (`write-protocol.md`, "Restored or lost journal"). Everything else goes straight to the journal.
+ */
+export function notingIssuedTokens(journal: Journal, noteIssued: (volume: string, token: bigint) => void): Journal {
+  return {
+    commit: async (ops) => {
+      const receipt = await journal.commit(ops);
+      for (const op of ops) if (isGrant(op)) noteIssued(op.resource.volume, op.token);
+      return receipt;
+    },
+    get healthy() {
+      return journal.healthy;
+    },
+    settled: (operationId) => journal.settled(operationId),
+    onSuperseded: (listener) => journal.onSuperseded(listener),
+    mark: (resourceKey) => journal.mark(resourceKey),
+    endedLease: (leaseRef) => journal.endedLease(leaseRef),
+    idempotent: (scope) => journal.idempotent(scope),
+    operation: (key) => journal.operation(key),
+    audit: (filter, page) => journal.audit(filter, page),
+    auditStream: (filter, order, signal) => journal.auditStream(filter, order, signal),
+    verify: (fromSeq, signal) => journal.verify(fromSeq, signal),
+    head: () => journal.head(),
+  };
+}
+
+function isGrant(op: JournalOp): op is Extract<JournalOp, { op: 'raise_mark' }> {
+  return op.op === 'raise_mark';
+}

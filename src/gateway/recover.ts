@@ -1,0 +1,110 @@
+/**
+ * Recovery as the journal sees it (`write-protocol.md`, "Recovery at start"): the verdicts that a volume finds about unsettled
+ * intents become durable outcomes (I4), before anything of the volume is swept, granted or served. Looking at files is the
+ * volume's; the words for it are here.
+ */
+import type { AuditDraft, StoredOutcome } from '../domain/audit-record.ts';
+import { type Clock, rfc3339 } from '../domain/clock.ts';
+import { etagOf, type FileFacts } from '../domain/file-facts.ts';
+import type { Intent } from '../domain/intent.ts';
+import type { Journal, JournalOp, JournalStart, StoredAnswer } from '../domain/journal.ts';
+import type { SettledIntent, StampVerdict, VolumeRecord, WriterState } from '../domain/recovery.ts';
+import { unknownAnswer } from './idempotency.ts';
+
+export interface RecoverDeps {
+  /** Each call sees what is committed now. */
+  readonly start: Pick<JournalStart, 'incarnations' | 'unsettledIntents' | 'hasIntent'>;
+  readonly journal: Pick<Journal, 'commit' | 'settled'>;
+  readonly clock: Clock;
+}
+
+/** What one volume reads and writes in the journal while it starts, is taken over, or starts a new incarnation. */
+export function volumeRecord(deps: RecoverDeps, volume: string): VolumeRecord {
+  const { start, journal } = deps;
+  return {
+    incarnations: () => start.incarnations(volume),
+    published: async (incarnation) => void (await journal.commit([{ op: 'incarnation_put', volume, incarnation }])),
+    gone: async (incarnation) => void (await journal.commit([{ op: 'incarnation_gone', volume, incarnation }])),
+    unsettled: () => start.unsettledIntents(volume),
+    hasIntent: (operationId) => start.hasIntent(operationId),
+    recovered: (settled) => recordVerdicts(deps, settled),
+  };
+}
+
+/** One unit for all verdicts: either every outcome is durable, or the volume starts again from the beginning. */
+async function recordVerdicts({ journal, clock }: RecoverDeps, settled: readonly SettledIntent[]): Promise<void> {
+  const at = rfc3339(clock.wallMs());
+  const ops = settled.flatMap((verdict) => outcomeOps(verdict, at));
+  if (ops.length > 0) await journal.commit(ops);
+  const undecided = new Set(settled.filter(({ settlement }) => settlement === 'unknown').map(({ intent }) => intent.operationId));
+  for (const operationId of new Set(settled.map(({ intent }) => intent.operationId))) {
+    // What nobody can tell stays open: the next start looks again.
+    if (!undecided.has(operationId)) journal.settled(operationId);
+  }
+}
+
+/** Presumed commit: a committed or finished write needs a record only when its file got another ETag than was promised. */
+function outcomeOps({ intent, settlement, after }: SettledIntent, at: string): JournalOp[] {
+  switch (settlement) {
+    case 'aborted':
+      return recordsOf(intent).map((record) => outcomeOp(intent, { ...record, at, outcome: 'aborted', etagAfter: null }, null));
+    case 'unknown':
+      return recordsOf(intent).map((record) => outcomeOp(intent, { ...record, at, outcome: 'unknown', code: 'outcome_unknown' }, unknownAnswer()));
+    case 'committed':
+    case 'finished':
+      return correction(intent, after, at);
+  }
+}
+
+function correction(intent: Intent, after: FileFacts | null, at: string): JournalOp[] {
+  const { audit } = intent;
+  if (after === null || audit.etagAfter === null || audit.etagAfter === etagOf(after)) return [];
+  return [outcomeOp(intent, { ...audit, at, etagAfter: etagOf(after) }, null)];
+}
+
+/** A MOVE has a second record, of the name that it took away. */
+function recordsOf({ audit, plan, resource }: Intent): AuditDraft[] {
+  if (plan.kind !== 'move') return [audit];
+  return [{ ...audit, volume: resource.volume, path: resource.path }, { ...audit, volume: plan.from.volume, path: plan.from.path, etagBefore: etagOf(plan.source), etagAfter: null }];
+}
+
+function outcomeOp({ operationId }: Intent, record: AuditDraft, answer: StoredAnswer | null): JournalOp {
+  const outcome: StoredOutcome = record.outcome;
+  return { op: 'outcome', operationId, outcome, record, answer };
+}
+
+/**
+ * Who wrote under an incarnation, for redo: a directory that was there when this process started is of a writer that has exited
+ * when the predecessor's end was seen. Of everything younger (our own ended incarnations) nobody can tell what still hangs.
+ */
+export function writersBefore(start: Pick<JournalStart, 'incarnations'>, volumes: readonly string[], predecessorExited: boolean): (incarnation: string) => WriterState {
+  const older = new Set(predecessorExited ? volumes.flatMap((volume) => start.incarnations(volume)) : []);
+  return (incarnation) => (older.has(incarnation) ? 'exited' : 'unknown');
+}
+
+/** The highest token that the journal itself knows: a mark, a floor, or the base of a rebase; `null` on a new one. */
+export function journalKnows(start: Pick<JournalStart, 'highestMark' | 'meta'>, volumes: readonly string[]): bigint | null {
+  let highest: bigint | null = start.highestMark();
+  for (const name of [TOKEN_BASE, ...volumes.map(floorName)]) {
+    const stored = start.meta(name);
+    if (stored !== null && (highest === null || BigInt(stored) > highest)) highest = BigInt(stored);
+  }
+  return highest;
+}
+
+/** Tokens go on above this: what the journal knows and every ceiling found on a volume (I6). */
+export function tokensAbove(known: bigint | null, ceilings: readonly (bigint | null)[]): bigint {
+  return [known, ...ceilings].reduce<bigint>((highest, one) => (one !== null && one > highest ? one : highest), 0n);
+}
+
+/** No lease comes back over a restored or lost journal. A volume that is not open yet (`null`) says nothing. */
+export function leasesComeBack(start: Pick<JournalStart, 'markedAsBackup'>, verdicts: readonly (StampVerdict | null)[]): boolean {
+  return !start.markedAsBackup && verdicts.every((verdict) => verdict === null || verdict === 'ok');
+}
+
+/** The meta fact that names the floor of a volume: every token up to it is void there. */
+export function floorName(volume: string): string {
+  return `floor:${volume}`;
+}
+
+export const TOKEN_BASE = 'token_base';

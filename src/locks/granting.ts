@@ -1,0 +1,105 @@
+import { type Clock, rfc3339 } from '../domain/clock.ts';
+import { asGatewayError } from '../domain/errors.ts';
+import type { FencingToken } from '../domain/fencing-token.ts';
+import type { Resource } from '../domain/resource.ts';
+import type { TokenCeilings } from '../domain/token-ceilings.ts';
+import type { Coordinator } from './coordinator.ts';
+import type { EventRing } from './event-ring.ts';
+import type { LeaseLedger } from './lease-ledger.ts';
+import type { Lease } from './lease-record.ts';
+import type { LeaseTable } from './lease-table.ts';
+
+export interface GrantingDeps {
+  readonly clock: Clock;
+  readonly coordinator: Coordinator<Lease>;
+  readonly table: LeaseTable;
+  readonly ledger: LeaseLedger;
+  readonly ceilings: TokenCeilings;
+  readonly events: EventRing;
+}
+
+/**
+ * From the decision to the answer (I2): the resource is taken and its mark raised, but nobody is told before the volume's ceiling
+ * covers the token and the journal has the grant. While that is under way the lease is pinned, so an end waits for it.
+ */
+export class Granting {
+  readonly #deps: GrantingDeps;
+
+  constructor(deps: GrantingDeps) {
+    this.#deps = deps;
+  }
+
+  /** @returns whether the lease is held now; otherwise it did not happen and the place is given up. */
+  async grant(lease: Lease, token: FencingToken): Promise<void> {
+    const { clock, table, ledger, events } = this.#deps;
+    lease.pins += 1;
+    try {
+      await this.reserve(lease.resources, token);
+      lease.grantedAt = rfc3339(clock.wallMs());
+      if (lease.terms.session !== null) await ledger.granted(lease, token, 'lease_grant');
+    } catch (thrown) {
+      lease.pins -= 1;
+      this.#failed(lease, thrown);
+      return;
+    }
+    lease.pins -= 1;
+    lease.phase = 'held';
+    table.tell(lease, { mode: lease.mode, token });
+    lease.grantedMs = clock.monotonicMs();
+    lease.renew(lease.grantedMs);
+    if (lease.terms.session === null) return;
+    if (lease.decided === null) table.deadlines.set(lease, lease.nextCheckMs);
+    events.lease('granted', lease, null);
+  }
+
+  /** A shared lease becomes exclusive with a new token; when the journal refuses it stays what it was. */
+  async upgrade(lease: Lease, token: FencingToken): Promise<void> {
+    const { coordinator, table, ledger, events } = this.#deps;
+    lease.pins += 1;
+    try {
+      await this.reserve(lease.resources, token);
+      await ledger.granted(lease, token, 'lease_convert');
+      table.tell(lease, { mode: 'exclusive', token });
+      events.lease('converted', lease, null);
+    } catch (thrown) {
+      lease.failure = asGatewayError(thrown);
+      coordinator.downgrade(lease);
+    } finally {
+      lease.pins -= 1;
+    }
+  }
+
+  /** An exclusive lease becomes shared in place; readers in line come in after its unit. */
+  async downgrade(lease: Lease): Promise<void> {
+    const { coordinator, table, ledger, events } = this.#deps;
+    const { session } = lease.terms;
+    const { told, downgrade } = lease;
+    if (session === null || told === null || downgrade === null) return;
+    lease.pins += 1;
+    const shared = { mode: 'shared', token: told.token } as const;
+    table.tell(lease, shared);
+    const durable = ledger.kept(lease, session, shared, 'lease_convert', downgrade.caller);
+    coordinator.downgrade(lease);
+    try {
+      await durable;
+      events.lease('converted', lease, null);
+    } catch (thrown) {
+      lease.failure = asGatewayError(thrown);
+    } finally {
+      lease.downgrade = null;
+      lease.pins -= 1;
+    }
+  }
+
+  /** Resolves when the token may be used on every volume it is for. */
+  async reserve(resources: readonly Resource[], token: FencingToken): Promise<void> {
+    const volumes = new Set(resources.map(({ volume }) => volume));
+    await Promise.all([...volumes].map((volume) => this.#deps.ceilings.reserve(volume, token)));
+  }
+
+  #failed(lease: Lease, thrown: unknown): void {
+    lease.failure = asGatewayError(thrown);
+    this.#deps.table.remove(lease);
+    this.#deps.coordinator.leave(lease, 0);
+  }
+}

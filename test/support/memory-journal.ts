@@ -1,0 +1,130 @@
+import type { AuditDraft, AuditFilter, AuditPage, AuditRecord, ChainReport } from '../../src/domain/audit-record.ts';
+import { refuse } from '../../src/domain/errors.ts';
+import type { FencingToken } from '../../src/domain/fencing-token.ts';
+import type {
+  CommitReceipt, EndedLease, IdempotencyRow, Journal, JournalOp, JournalStart, Mark, OperationView, RefusalLog, StoredLease, StoredSession,
+} from '../../src/domain/journal.ts';
+
+interface Unit {
+  readonly ops: readonly JournalOp[];
+  readonly resolve: (receipt: CommitReceipt) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/**
+ * A journal in memory that keeps its promises: units become durable one after the other in the order of `commit`, nothing is seen
+ * before, a refused unit leaves nothing. `hold` keeps units back until `release`; `failing` refuses them.
+ */
+export class MemoryJournal implements Journal, RefusalLog {
+  readonly records: AuditRecord[] = [];
+  readonly units: (readonly JournalOp[])[] = [];
+  readonly marks = new Map<string, Mark>();
+  readonly leases = new Map<string, StoredLease>();
+  readonly ended = new Map<string, EndedLease>();
+  readonly sessions = new Map<string, StoredSession>();
+  readonly lockDelays = new Map<string, number>();
+  /** Units are refused while this is true, or once for each number of it. */
+  failing: boolean | number = false;
+  healthy = true;
+  #queue: Unit[] = [];
+  #held = false;
+
+  commit(ops: readonly JournalOp[]): Promise<CommitReceipt> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ ops, resolve, reject });
+      if (!this.#held) queueMicrotask(() => this.#drain());
+    });
+  }
+
+  hold(): void {
+    this.#held = true;
+  }
+
+  /** Lets everything that waits become durable; stays open. */
+  release(): void {
+    this.#held = false;
+    this.#drain();
+  }
+
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  /** The process dies: units that are not durable are gone. What a start would find. */
+  crash(): JournalStart {
+    this.#queue = [];
+    this.#held = false;
+    return this.start();
+  }
+
+  start(): JournalStart {
+    const leases = [...this.leases.values()];
+    const sessions = [...this.sessions.values()];
+    const lockDelays = [...this.lockDelays].map(([resourceKey, delayMs]) => ({ resourceKey, delayMs }));
+    let highest: FencingToken | null = null;
+    for (const { token } of this.marks.values()) if (highest === null || token > highest) highest = token;
+    return {
+      journalUuid: 'j', gatewayUuid: 'g', markedAsBackup: false, meta: () => null, incarnations: () => [], unsettledIntents: () => [], hasIntent: () => false,
+      leases: () => leases, sessions: () => sessions, lockDelays: () => lockDelays, highestMark: () => highest,
+    };
+  }
+
+  settled(): void {}
+  onSuperseded(): void {}
+  async mark(resourceKey: string): Promise<Mark | null> { return this.marks.get(resourceKey) ?? null; }
+  async endedLease(leaseRef: string): Promise<EndedLease | null> { return this.ended.get(leaseRef) ?? null; }
+  async idempotent(): Promise<IdempotencyRow | null> { return null; }
+  async operation(): Promise<OperationView | null> { return null; }
+  async audit({ leaseRef, outcome }: AuditFilter): Promise<AuditPage> {
+    const records = this.records.filter((r) => (leaseRef === undefined || r.leaseRef === leaseRef) && (outcome === undefined || r.outcome === outcome));
+    return { records, nextCursor: null };
+  }
+  async *auditStream(): AsyncGenerator<AuditRecord> { yield* this.records; }
+  async verify(): Promise<ChainReport> { throw new Error('no chain in memory'); }
+  head(): { readonly seq: number; readonly hash: string } { return { seq: this.records.length, hash: '' }; }
+
+  async refused(record: AuditDraft): Promise<void> { await this.commit([{ op: 'audit', record }]); }
+  refusedEarly(record: AuditDraft): void { void this.commit([{ op: 'audit', record }]).catch(() => undefined); }
+  async flush(): Promise<void> {}
+
+  /** `action:code` of every record, in order. */
+  decisions(): string[] {
+    return this.records.map(({ action, code }) => (code === null ? action : `${action}:${code}`));
+  }
+
+  #drain(): void {
+    if (this.#held) return;
+    const units = this.#queue;
+    this.#queue = [];
+    for (const { ops, resolve, reject } of units) {
+      if (this.failing === true || (typeof this.failing === 'number' && this.failing > 0)) {
+        if (typeof this.failing === 'number') this.failing -= 1;
+        reject(refuse('journal_unavailable', 'The journal refuses.'));
+        continue;
+      }
+      const before = this.records.length;
+      for (const op of ops) this.#apply(op);
+      this.units.push(ops);
+      resolve({ seqs: this.records.slice(before).map(({ seq }) => seq) });
+    }
+  }
+
+  #apply(op: JournalOp): void {
+    if (op.op === 'raise_mark') this.#raise(op.resource.key, op.token, op);
+    else if (op.op === 'audit') this.records.push({ ...op.record, seq: this.records.length + 1, previousHash: '', hash: '' });
+    else if (op.op === 'lease_put') this.leases.set(op.lease.leaseRef, op.lease);
+    else if (op.op === 'session_put') this.sessions.set(op.session.sessionRef, op.session);
+    else if (op.op === 'session_end') this.sessions.delete(op.sessionRef);
+    else if (op.op === 'lock_delay') op.delayMs === null ? this.lockDelays.delete(op.resourceKey) : this.lockDelays.set(op.resourceKey, op.delayMs);
+    else if (op.op === 'lease_end') {
+      this.leases.delete(op.leaseRef);
+      this.ended.set(op.leaseRef, { leaseRef: op.leaseRef, reason: op.reason, endedAt: op.endedAt });
+    }
+  }
+
+  #raise(key: string, token: FencingToken, { leaseRef, principal, named }: Pick<Mark, 'leaseRef' | 'principal'> & { readonly named: boolean }): void {
+    const old = this.marks.get(key);
+    const everNamed = named || old?.everNamed === true;
+    if (old === undefined || token > old.token) this.marks.set(key, { token, leaseRef, principal, everNamed });
+  }
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { settle } from '../../support/fake-clock.ts';
+import { anybody, LockLab, never, resource, tokenOf } from '../../support/lock-lab.ts';
+
+const A = resource('a');
+const convert = (lab: LockLab, leaseId: string, mode: 'shared' | 'exclusive') => lab.locks.service.convert(anybody, leaseId, mode, never);
+
+describe('converting', () => {
+  it('R5: a downgrade keeps the number, lets waiting readers in, and a queued writer waits for the reader', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    const reader = lab.acquire(A, { mode: 'shared', waitMs: 1_000 });
+    await settle();
+    const writer = await lab.during(lab.acquire(A, { waitMs: 1 }), 10, 1);
+    const shared = await convert(lab, lease.leaseId, 'shared');
+    expect(shared).toMatchObject({ mode: 'shared', state: 'held', fencingToken: lease.fencingToken });
+    expect((await reader).state).toBe('held');
+    expect((await lab.lease(writer.leaseId)).state).toBe('waiting');
+    expect(() => lab.locks.writeLeases.pin(A, tokenOf(lease))).toThrowError(expect.objectContaining({ code: 'lease_is_shared' }));
+    await lab.release((await reader).leaseId);
+    expect((await lab.lease(writer.leaseId)).state).toBe('waiting');
+    await lab.release(lease.leaseId);
+    expect((await lab.lease(writer.leaseId, 100)).state).toBe('held');
+    expect(lab.journal.decisions()).toContain('lease_convert');
+  });
+
+  it('an upgrade waits for the other readers, keeps newer ones out, and gets a new token', async () => {
+    const lab = new LockLab();
+    const mine = await lab.acquire(A, { mode: 'shared' });
+    const other = await lab.acquire(A, { mode: 'shared' });
+    expect(await convert(lab, mine.leaseId, 'exclusive')).toMatchObject({ mode: 'shared', state: 'held' });
+    await expect(lab.acquire(A, { mode: 'shared' })).rejects.toMatchObject({ code: 'lock_not_acquired' });
+    const poll = lab.lease(mine.leaseId, 10_000);
+    await lab.release(other.leaseId);
+    const upgraded = await poll;
+    expect(upgraded).toMatchObject({ mode: 'exclusive', state: 'held' });
+    expect(tokenOf(upgraded)).toBeGreaterThan(tokenOf(mine));
+    expect(() => lab.locks.writeLeases.pin(A, tokenOf(mine))).toThrowError(expect.objectContaining({ code: 'stale_token' }));
+    lab.locks.writeLeases.pin(A, tokenOf(upgraded)).leave();
+  });
+
+  it('a second upgrader is refused at once', async () => {
+    const lab = new LockLab();
+    const [one, two] = [await lab.acquire(A, { mode: 'shared' }), await lab.acquire(A, { mode: 'shared' })];
+    await convert(lab, one.leaseId, 'exclusive');
+    await expect(convert(lab, two.leaseId, 'exclusive')).rejects.toMatchObject({ code: 'upgrade_conflict' });
+    expect((await lab.lease(two.leaseId)).state).toBe('held');
+  });
+
+  it('an upgrade is given up by converting to shared', async () => {
+    const lab = new LockLab();
+    const [one, two] = [await lab.acquire(A, { mode: 'shared' }), await lab.acquire(A, { mode: 'shared' })];
+    await convert(lab, one.leaseId, 'exclusive');
+    expect(await convert(lab, one.leaseId, 'shared')).toMatchObject({ mode: 'shared', fencingToken: one.fencingToken });
+    await convert(lab, two.leaseId, 'exclusive');
+    await lab.release(one.leaseId);
+    expect(await lab.lease(two.leaseId, 100)).toMatchObject({ mode: 'exclusive' });
+  });
+
+  it('a downgrade waits for the commit section that pins the lease, and admits no new one meanwhile', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    const pin = lab.locks.writeLeases.pin(A, tokenOf(lease));
+    let done = false;
+    const converted = convert(lab, lease.leaseId, 'shared').finally(() => { done = true; });
+    await settle();
+    expect(done).toBe(false);
+    expect(() => lab.locks.writeLeases.pin(A, tokenOf(lease))).toThrowError(expect.objectContaining({ code: 'lease_is_shared' }));
+    await expect(lab.acquire(A, { mode: 'shared' })).rejects.toMatchObject({ code: 'lock_not_acquired' });
+    pin.leave();
+    expect((await converted).mode).toBe('shared');
+  });
+
+  it('leaves the lease as it was when the journal refuses an upgrade', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { mode: 'shared' });
+    lab.journal.failing = 1;
+    await expect(convert(lab, lease.leaseId, 'exclusive')).rejects.toMatchObject({ code: 'journal_unavailable' });
+    expect(await lab.lease(lease.leaseId)).toMatchObject({ mode: 'shared', state: 'held', fencingToken: lease.fencingToken });
+    expect((await lab.acquire(A, { mode: 'shared' })).state).toBe('held');
+    expect((await convert(lab, lease.leaseId, 'exclusive')).mode).toBe('shared');
+  });
+
+  it('an ended lease converts no more', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    await lab.release(lease.leaseId);
+    await expect(convert(lab, lease.leaseId, 'shared')).rejects.toMatchObject({ code: 'lease_not_held' });
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+import { settle } from '../../support/fake-clock.ts';
+import { anybody, LockLab, never, resource } from '../../support/lock-lab.ts';
+
+const [A, B, C] = [resource('a'), resource('b'), resource('c')];
+
+async function session(lab: LockLab, clientId: string): Promise<string> {
+  return (await lab.locks.service.createSession(anybody, { ttlMs: 3_600_000, clientId })).sessionId;
+}
+
+describe('a deadlock', () => {
+  it('is found and broken: the youngest of equals gives way, with the cycle in the answer', async () => {
+    const lab = new LockLab();
+    const [s1, s2] = [await session(lab, 'one'), await session(lab, 'two')];
+    await lab.acquire(A, { sessionId: s1, clientId: 'one' });
+    await lab.acquire(B, { sessionId: s2, clientId: 'two' });
+    const first = lab.acquire(B, { sessionId: s1, clientId: 'one', waitMs: 60_000 });
+    await settle();
+    const second = lab.acquire(A, { sessionId: s2, clientId: 'two', waitMs: 60_000 });
+    second.catch(() => undefined);
+    await settle();
+    expect(lab.locks.waitFor()).toHaveLength(2);
+    await lab.clock.advanceAsync(200);
+    await expect(second).rejects.toMatchObject({
+      code: 'deadlock',
+      members: { cycle: expect.arrayContaining([expect.objectContaining({ client_id: 'one', waits_for: 'vol/b' }), expect.objectContaining({ client_id: 'two', waits_for: 'vol/a' })]) },
+    });
+    expect(lab.journal.decisions()).toContain('deadlock:deadlock');
+    await lab.locks.service.endSession(anybody, s2);
+    expect((await first).state).toBe('held');
+  });
+
+  it('lets the least important give way, in a ring of three', async () => {
+    const lab = new LockLab();
+    const sessions = await Promise.all(['one', 'two', 'three'].map((id) => session(lab, id)));
+    const places = [A, B, C];
+    for (const [i, sessionId] of sessions.entries()) await lab.acquire(places[i] ?? A, { sessionId });
+    const waits = sessions.map((sessionId, i) => lab.acquire(places[(i + 1) % 3] ?? A, { sessionId, waitMs: 60_000, priority: i === 0 ? 2 : 5 }));
+    for (const wait of waits) wait.catch(() => undefined);
+    await lab.clock.advanceAsync(500);
+    await expect(waits[0]).rejects.toMatchObject({ code: 'deadlock' });
+    expect(lab.locks.waitFor()).toHaveLength(2);
+  });
+
+  it('is found through contenders that are only before in line, without harming a bystander', async () => {
+    const lab = new LockLab();
+    const [s1, s2, s3] = [await session(lab, 'one'), await session(lab, 'two'), await session(lab, 'three')];
+    await lab.acquire(A, { sessionId: s1 });
+    await lab.acquire(B, { sessionId: s2 });
+    const bystander = lab.acquire(B, { sessionId: s3, waitMs: 60_000, priority: 0 });
+    await settle();
+    const one = lab.acquire(B, { sessionId: s1, waitMs: 60_000 });
+    await settle();
+    const two = lab.acquire(A, { sessionId: s2, waitMs: 60_000 });
+    for (const wait of [bystander, one, two]) wait.catch(() => undefined);
+    await lab.clock.advanceAsync(500);
+    await expect(two).rejects.toMatchObject({ code: 'deadlock' });
+    await lab.locks.service.endSession(anybody, s2);
+    await lab.clock.advanceAsync(10);
+    expect((await one).state).toBe('held');
+    await lab.release((await one).leaseId);
+    expect((await bystander).state).toBe('held');
+  });
+
+  it('by an upgrade costs the upgrade, not the lease', async () => {
+    const lab = new LockLab();
+    const [s1, s2] = [await session(lab, 'one'), await session(lab, 'two')];
+    const mine = await lab.acquire(A, { sessionId: s1, mode: 'shared', priority: 1 });
+    await lab.acquire(A, { sessionId: s2, mode: 'shared' });
+    await lab.acquire(B, { sessionId: s1 });
+    const other = lab.acquire(B, { sessionId: s2, waitMs: 60_000 });
+    other.catch(() => undefined);
+    await settle();
+    await lab.locks.service.convert(anybody, mine.leaseId, 'exclusive', never);
+    await lab.clock.advanceAsync(500);
+    expect(await lab.lease(mine.leaseId)).toMatchObject({ state: 'held', mode: 'shared' });
+    expect(lab.locks.waitFor()).toHaveLength(1);
+  });
+
+  it('is not seen where a wait ends by itself within the confirming time', async () => {
+    const lab = new LockLab();
+    const [s1, s2] = [await session(lab, 'one'), await session(lab, 'two')];
+    await lab.acquire(A, { sessionId: s1 });
+    const onB = await lab.acquire(B, { sessionId: s2 });
+    const first = lab.acquire(B, { sessionId: s1, waitMs: 60_000 });
+    await settle();
+    const second = lab.acquire(A, { sessionId: s2, waitMs: 60_000 });
+    second.catch(() => undefined);
+    await lab.clock.advanceAsync(20);
+    await lab.release(onB.leaseId);
+    await lab.clock.advanceAsync(500);
+    expect((await first).state).toBe('held');
+    expect(lab.journal.decisions()).not.toContain('deadlock:deadlock');
+  });
+});

@@ -1,0 +1,150 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { LeaseMode } from '../../../src/domain/lease.ts';
+import { admit, conflict, holdingOf, watched, watchedByUpgrader } from '../../../src/locks/decision.ts';
+import { compareOrder, orderKey, PASS_PER_STEP, PRIORITY_MAX } from '../../../src/locks/order-key.ts';
+
+interface Party {
+  readonly id: number;
+  readonly mode: LeaseMode;
+  readonly sequence: number;
+  readonly priority: number;
+  /** Who wakes it; `null`: it was told to look now. */
+  watches: Party | null;
+}
+
+/** A lock kept only by the pure rule: waiters act when the one they watch is gone, and never otherwise. */
+class Model {
+  holders: Party[] = [];
+  line: Party[] = [];
+  #sequence = 0;
+  readonly granted: Party[] = [];
+  wakeUps = 0;
+
+  arrive(mode: LeaseMode, priority: number): Party {
+    this.#sequence += 1;
+    const party: Party = { id: this.#sequence, mode, priority, sequence: this.#sequence, watches: null };
+    this.line.push(party);
+    this.line.sort(compareOrder);
+    this.look(party);
+    return party;
+  }
+
+  leave(party: Party): number {
+    this.holders = this.holders.filter((other) => other !== party);
+    this.line = this.line.filter((other) => other !== party);
+    const woken = this.line.filter(({ watches }) => watches === party);
+    this.wakeUps += woken.length;
+    for (const waiter of woken) this.look(waiter);
+    return woken.length;
+  }
+
+  /** The waiter's own decision: may I hold; if not, whom do I watch now. */
+  look(party: Party): void {
+    const { admitted } = admit(holdingOf(this.holders), this.line);
+    if (!admitted.includes(party)) {
+      party.watches = watched(party, this.holders, this.line.slice(0, this.line.indexOf(party)));
+      return;
+    }
+    this.line = this.line.filter((other) => other !== party);
+    this.holders.push(party);
+    this.granted.push(party);
+  }
+}
+
+const arrivals = fc.array(
+  fc.record({ what: fc.constantFrom('arrive', 'arrive', 'leave'), shared: fc.boolean(), priority: fc.integer({ min: 0, max: PRIORITY_MAX }), pick: fc.nat() }),
+  { maxLength: 80 },
+);
+
+/** Runs a schedule; `check` looks after every step. */
+function run(steps: readonly { readonly what: string; readonly shared: boolean; readonly priority: number; readonly pick: number }[], equals: boolean, check: (model: Model) => void): Model {
+  const model = new Model();
+  for (const { what, shared, priority, pick } of steps) {
+    const all = [...model.holders, ...model.line];
+    const leaver = all[pick % Math.max(1, all.length)];
+    if (what === 'leave' && leaver !== undefined) model.leave(leaver);
+    else if (what === 'arrive') model.arrive(shared ? 'shared' : 'exclusive', equals ? 5 : priority);
+    check(model);
+  }
+  return model;
+}
+
+describe('the decision who may hold', () => {
+  it('never lets two hold that conflict', () => {
+    fc.assert(fc.property(arrivals, fc.boolean(), (steps, equals) => {
+      run(steps, equals, ({ holders }) => {
+        for (const a of holders) for (const b of holders) expect(a === b || !conflict(a.mode, b.mode)).toBe(true);
+      });
+    }));
+  });
+
+  it('loses no wake-up: whoever could hold does, although waiters act only when the one they watch is gone', () => {
+    fc.assert(fc.property(arrivals, fc.boolean(), (steps, equals) => {
+      run(steps, equals, ({ holders, line }) => expect(admit(holdingOf(holders), line).admitted).toEqual([]));
+    }));
+  });
+
+  it('has everybody watch somebody before them, so watches form no cycle', () => {
+    fc.assert(fc.property(arrivals, fc.boolean(), (steps, equals) => {
+      run(steps, equals, ({ holders, line }) => {
+        for (const [place, waiter] of line.entries()) {
+          const blocker = watched(waiter, holders, line.slice(0, place));
+          expect(blocker !== null && (holders.includes(blocker) || line.indexOf(blocker) < place)).toBe(true);
+        }
+      });
+    }));
+  });
+
+  it('serves equals first in, first out: writers in order, and no reader before an earlier writer', () => {
+    fc.assert(fc.property(arrivals, (steps) => {
+      const { granted } = run(steps, true, () => undefined);
+      for (const [i, earlier] of granted.entries()) {
+        for (const later of granted.slice(i + 1)) if (conflict(earlier.mode, later.mode)) expect(earlier.id).toBeLessThan(later.id);
+      }
+    }));
+  });
+
+  it('wakes exactly one writer, or one group of readers, when a writer among equals ends', () => {
+    fc.assert(fc.property(fc.array(fc.boolean(), { minLength: 2, maxLength: 40 }), (modes) => {
+      const model = new Model();
+      const first = model.arrive('exclusive', 5);
+      for (const shared of modes) model.arrive(shared ? 'shared' : 'exclusive', 5);
+      const group = modes.findIndex((shared) => !shared);
+      const readers = group === -1 ? modes.length : group;
+      expect(model.leave(first)).toBe(Math.max(1, readers));
+    }));
+  });
+
+  it('lets a more important one pass at most 16 per step of priority', () => {
+    fc.assert(fc.property(fc.integer({ min: 0, max: 8 }), fc.array(fc.integer({ min: 1, max: PRIORITY_MAX }), { maxLength: 400 }), (priority, others) => {
+      const victim = { sequence: 0, priority };
+      for (let step = 1; step <= PRIORITY_MAX; step += 1) {
+        const passed = others.filter((p, i) => p === step && compareOrder({ sequence: i + 1, priority: p }, victim) < 0).length;
+        expect(passed).toBeLessThanOrEqual(PASS_PER_STEP * Math.max(0, step - priority));
+      }
+    }));
+  });
+
+  it('lets nobody past a contender of another recipe, and never grants it', () => {
+    const foreign = { mode: 'shared' as const, foreign: true };
+    expect(admit(holdingOf([]), [foreign, { mode: 'shared' as const }]).admitted).toEqual([]);
+    expect(watched({ mode: 'shared' as const }, [], [foreign])).toBe(foreign);
+  });
+
+  it('makes an upgrader wait for every other reader, and everybody else for it', () => {
+    const [a, b] = [{ mode: 'shared' as const, upgrading: true }, { mode: 'shared' as const }];
+    const waiting = [{ mode: 'shared' as const }];
+    expect(admit(holdingOf([a, b]), waiting)).toEqual({ upgrade: false, admitted: [] });
+    expect(admit(holdingOf([a]), waiting)).toEqual({ upgrade: true, admitted: [] });
+    expect(watchedByUpgrader(a, [a, b])).toBe(b);
+    expect(watchedByUpgrader(a, [a])).toBeNull();
+    expect(watched({ mode: 'shared' as const }, [b, a], [])).toBe(a);
+  });
+
+  it('orders by the fixed key, ties by arrival', () => {
+    expect(orderKey(16, 6)).toBe(orderKey(0, 5));
+    expect(compareOrder({ sequence: 0, priority: 5 }, { sequence: 16, priority: 6 })).toBeLessThan(0);
+    expect(compareOrder({ sequence: 0, priority: 5 }, { sequence: 15, priority: 6 })).toBeGreaterThan(0);
+  });
+});

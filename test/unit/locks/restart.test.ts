@@ -1,0 +1,192 @@
+import { describe, expect, it } from 'vitest';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { settle } from '../../support/fake-clock.ts';
+import { anybody, callerOf, LockLab, resource, tokenOf } from '../../support/lock-lab.ts';
+
+const [A, B] = [resource('a'), resource('b')];
+
+describe('a restart', () => {
+  it('R33: brings leases and sessions back with a fresh time to live, tokens unchanged, and never mints a number twice', async () => {
+    const lab = new LockLab();
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 10_000, clientId: null });
+    const named = await lab.acquire(A, { sessionId, ttlMs: 10_000, holdId: 'h', metadata: { x: 1 } });
+    const implied = await lab.acquire(B, { ttlMs: 10_000 });
+    lab.clock.advance(9_000);
+    const after = await lab.restarted();
+    for (const before of [named, implied]) {
+      expect(await after.lease(before.leaseId)).toMatchObject({ state: 'held', fencingToken: before.fencingToken, expiresInMs: 10_000, metadata: before.metadata, holdCount: 1 });
+    }
+    expect(after.locks.service.sessions()).toHaveLength(2);
+    await expect(after.acquire(A)).rejects.toMatchObject({ code: 'lock_not_acquired' });
+    after.locks.writeLeases.pin(A, tokenOf(named)).leave();
+    await after.release(named.leaseId, { holdId: 'h' });
+    expect(tokenOf(await after.acquire(A))).toBeGreaterThan(tokenOf(implied));
+    await after.clock.advanceAsync(10_000);
+    expect((await after.lease(implied.leaseId)).state).toBe('expired');
+  });
+
+  it('goes on above the highest ceiling, also when the journal forgot', async () => {
+    const lab = new LockLab();
+    await lab.acquire(A);
+    const after = await lab.restarted({ above: 5_000_000n, comeBack: false });
+    expect(tokenOf(await after.acquire(A))).toBe(5_000_001n);
+  });
+
+  it('brings nothing back when the journal is not the one the volumes know', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    const after = await lab.restarted({ comeBack: false });
+    expect([lab.journal.leases.size, lab.journal.sessions.size]).toEqual([0, 0]);
+    expect(await after.lease(lease.leaseId)).toMatchObject({ state: 'lost', reason: 'lost' });
+    await expect(after.locks.service.renew(anybody, lease.leaseId)).rejects.toMatchObject({ code: 'lease_not_held' });
+    await after.release(lease.leaseId);
+  });
+
+  it('answers a waiter of before with lost, for an hour; an id of nobody is not found', async () => {
+    const lab = new LockLab();
+    await lab.acquire(A);
+    const waiter = await lab.during(lab.acquire(A, { waitMs: 1 }), 10, 1);
+    const after = await lab.restarted();
+    expect(await after.lease(waiter.leaseId)).toMatchObject({ state: 'lost', leaseRef: waiter.leaseRef });
+    await expect(after.lease('l!')).rejects.toMatchObject({ code: 'lease_not_found' });
+    after.clock.advance(3_600_001);
+    await expect(after.lease(waiter.leaseId)).rejects.toMatchObject({ code: 'lease_not_found' });
+  });
+
+  it('forgets the lease of a token-less write: a restart must not lock a file for nobody', async () => {
+    const lab = new LockLab();
+    const implicit = await lab.locks.writeLeases.acquireImplicit({ resources: [A], caller: anybody, waitMs: 0, signal: new AbortController().signal });
+    await lab.journal.commit(implicit.grantOps);
+    const after = await lab.restarted();
+    expect(tokenOf(await after.acquire(A))).toBeGreaterThan(implicit.lease.token);
+  });
+
+  it('keeps only the newer of two leases that claim one resource', async () => {
+    const lab = new LockLab();
+    const old = await lab.acquire(A);
+    const stored = lab.journal.leases.get(old.leaseRef);
+    await lab.release(old.leaseId);
+    const current = await lab.acquire(A);
+    // As if the end had been lost.
+    if (stored !== undefined) lab.journal.leases.set(old.leaseRef, stored);
+    const session = [...lab.journal.sessions.values()][0];
+    if (session !== undefined && stored !== undefined) lab.journal.sessions.set('x', { ...session, sessionRef: 'x', sessionId: stored.sessionId });
+    const after = await lab.restarted();
+    expect((await after.lease(current.leaseId)).state).toBe('held');
+    expect((await after.lease(old.leaseId)).state).toBe('lost');
+  });
+
+  it('takes a storm of returning sessions in at a bounded rate, tells when to come again, and loses no live lease', async () => {
+    const lab = new LockLab();
+    const count = LIMITS.reconnectBurstMax + 3_000;
+    const sessions = await Promise.all(Array.from({ length: count }, () => lab.locks.service.createSession(anybody, { ttlMs: 10_000, clientId: null })));
+    for (const [i, { sessionId }] of sessions.entries()) if (i % 100 === 0) await lab.acquire(resource(`r/${i}`), { sessionId, ttlMs: 10_000 });
+    const after = await lab.restarted();
+    let back = sessions.map(({ sessionId }) => ({ sessionId, dueMs: after.clock.monotonicMs() }));
+    let busiest = 0;
+    for (let turn = 0; back.length > 0; turn += 1) {
+      expect(turn).toBeLessThan(2_000);
+      const again: typeof back = [];
+      let accepted = 0;
+      for (const client of back) {
+        if (client.dueMs > after.clock.monotonicMs()) {
+          again.push(client);
+          continue;
+        }
+        const refusal: unknown = await after.locks.service.heartbeat(anybody, client.sessionId).then(() => null, (thrown: unknown) => thrown);
+        if (refusal === null) {
+          accepted += 1;
+          continue;
+        }
+        expect(refusal).toMatchObject({ code: 'overloaded', retryAfterMs: expect.any(Number) });
+        again.push({ ...client, dueMs: after.clock.monotonicMs() + (refusal as { retryAfterMs: number }).retryAfterMs });
+      }
+      if (turn > 0) busiest = Math.max(busiest, accepted);
+      back = again;
+      after.clock.advance(100);
+    }
+    expect(busiest).toBeLessThanOrEqual(LIMITS.reconnectBurstMax);
+    expect(after.locks.service.sessions()).toHaveLength(count);
+    expect((await after.locks.service.locks({ limit: 1_000, cursor: null })).locks).toHaveLength(count / 100);
+  });
+});
+
+describe('the end of everything', () => {
+  it('on shutdown answers the waiters, refuses newcomers, and leaves holders to the next start', async () => {
+    const lab = new LockLab();
+    const held = await lab.acquire(A);
+    const wait = lab.acquire(A, { waitMs: 60_000 });
+    wait.catch(() => undefined);
+    await settle();
+    await lab.locks.endAll('shutdown', null);
+    await expect(wait).rejects.toMatchObject({ code: 'lock_not_acquired', members: { state: 'lost' } });
+    await expect(lab.acquire(B)).rejects.toMatchObject({ code: 'draining' });
+    const after = await lab.restarted();
+    expect((await after.lease(held.leaseId)).state).toBe('held');
+  });
+
+  it('on loss voids every lease of the volume, tells its sessions, and touches no other volume', async () => {
+    const lab = new LockLab();
+    const other = resource('a', 'other');
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: null, clientId: null });
+    const lease = await lab.acquire(A, { sessionId });
+    const spared = await lab.acquire(other, { sessionId });
+    await lab.locks.endAll('lost', 'vol');
+    expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'lost', reason: 'lost' });
+    expect((await lab.lease(spared.leaseId)).state).toBe('held');
+    expect((await lab.locks.service.heartbeat(anybody, sessionId)).lost).toEqual([lease.leaseId]);
+  });
+
+  it('a rebase voids all and goes on above the base', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    await lab.locks.rebase(9_000n);
+    expect((await lab.lease(lease.leaseId)).state).toBe('lost');
+    expect(tokenOf(await lab.acquire(A))).toBe(9_001n);
+  });
+});
+
+describe('a journal that refuses', () => {
+  it('means that the grant did not happen: 503, and the next one tries', async () => {
+    const lab = new LockLab();
+    lab.journal.failing = 1;
+    await expect(lab.acquire(A)).rejects.toMatchObject({ code: 'journal_unavailable' });
+    expect((await lab.acquire(A)).state).toBe('held');
+  });
+
+  it('means that nobody is told of an end; the lease writes no more, and the next release makes it durable', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    lab.journal.failing = true;
+    await expect(lab.release(lease.leaseId)).rejects.toMatchObject({ code: 'journal_unavailable' });
+    expect(() => lab.locks.writeLeases.pin(A, tokenOf(lease))).toThrowError(expect.objectContaining({ code: 'lease_ended' }));
+    await expect(lab.lease(lease.leaseId)).rejects.toMatchObject({ code: 'journal_unavailable' });
+    lab.journal.failing = false;
+    await lab.release(lease.leaseId);
+    expect(lab.journal.ended.get(lease.leaseRef)?.reason).toBe('released');
+    expect(lab.journal.decisions()).toEqual(['lease_grant', 'lease_release']);
+  });
+
+  it('a refused end travels with the next grant, so the old lease cannot come back beside the new one', async () => {
+    const lab = new LockLab();
+    const old = await lab.acquire(A);
+    lab.journal.failing = 1;
+    await expect(lab.release(old.leaseId)).rejects.toMatchObject({ code: 'journal_unavailable' });
+    const implicit = await lab.locks.writeLeases.acquireImplicit({ resources: [A], caller: callerOf(null), waitMs: 0, signal: new AbortController().signal });
+    expect(implicit.grantOps.map(({ op }) => op)).toEqual(['lease_end', 'raise_mark']);
+    await lab.journal.commit(implicit.grantOps);
+    expect(lab.journal.leases.size).toBe(0);
+  });
+
+  it('an end that is still under way travels with the next grant as well', async () => {
+    const lab = new LockLab();
+    const old = await lab.acquire(A);
+    lab.journal.hold();
+    const released = lab.release(old.leaseId);
+    const next = lab.acquire(A);
+    await settle();
+    lab.journal.release();
+    await Promise.all([released, next]);
+    expect(lab.journal.units.at(-1)?.map(({ op }) => op)).toEqual(['lease_end', 'raise_mark', 'session_put', 'lease_put', 'audit']);
+  });
+});

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { anybody, callerOf, LockLab, resource, tokenOf } from '../../support/lock-lab.ts';
+
+const [A, B] = [resource('a'), resource('b')];
+
+describe('a session', () => {
+  it('keeps all its leases alive with one heartbeat, waiters too', async () => {
+    const lab = new LockLab();
+    await lab.acquire(B, { ttlMs: 3_600_000 });
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 5_000, clientId: 'c' });
+    const held = await lab.acquire(A, { sessionId, ttlMs: 5_000 });
+    const waiting = await lab.during(lab.acquire(B, { sessionId, ttlMs: 5_000, waitMs: 10 }), 100, 10);
+    for (let i = 0; i < 10; i += 1) {
+      lab.clock.advance(4_000);
+      expect(await lab.locks.service.heartbeat(anybody, sessionId)).toEqual({ expiresInMs: 5_000, lost: [] });
+    }
+    expect([(await lab.lease(held.leaseId)).state, (await lab.lease(waiting.leaseId)).state]).toEqual(['held', 'waiting']);
+    expect(lab.locks.service.sessions().find((s) => s.sessionId === sessionId)).toMatchObject({ leaseCount: 2, clientId: 'c' });
+  });
+
+  it('loses everything when it dies, and a late heartbeat brings nothing back', async () => {
+    const lab = new LockLab();
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 5_000, clientId: null });
+    const lease = await lab.acquire(A, { sessionId, ttlMs: 60_000 });
+    await lab.clock.advanceAsync(5_000);
+    expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'expired', reason: 'session_ended' });
+    await expect(lab.locks.service.heartbeat(anybody, sessionId)).rejects.toMatchObject({ code: 'session_ended' });
+    expect(lab.journal.sessions.size).toBe(0);
+    expect((await lab.acquire(A)).state).toBe('held');
+  });
+
+  it('a heartbeat does not revive a lease of it that has run out', async () => {
+    const lab = new LockLab();
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 60_000, clientId: null });
+    const lease = await lab.acquire(A, { sessionId, ttlMs: 2_000 });
+    lab.locks.service.sessions();
+    lab.clock.advance(2_000);
+    expect(await lab.locks.service.heartbeat(anybody, sessionId)).toMatchObject({ lost: [lease.leaseId] });
+    expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'expired', reason: 'expired' });
+  });
+
+  it('releases everything when its client ends it, and cancels its waits', async () => {
+    const lab = new LockLab();
+    await lab.acquire(B);
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: null, clientId: null });
+    const held = await lab.acquire(A, { sessionId, lockDelayMs: 10_000 });
+    const waiting = await lab.during(lab.acquire(B, { sessionId, waitMs: 10 }), 100, 10);
+    await lab.locks.service.endSession(anybody, sessionId);
+    expect(await lab.lease(held.leaseId)).toMatchObject({ state: 'released', reason: 'session_ended' });
+    expect(await lab.lease(waiting.leaseId)).toMatchObject({ state: 'cancelled' });
+    // A clean end: no lock-delay.
+    expect((await lab.acquire(A)).state).toBe('held');
+  });
+
+  it('is ended by an administrator by its ref: its leases are fenced and broken', async () => {
+    const lab = new LockLab();
+    const { sessionId, sessionRef } = await lab.locks.service.createSession(callerOf('ann'), { ttlMs: null, clientId: null });
+    const lease = await lab.acquire(A, { sessionId }, callerOf('ann'));
+    await lab.locks.service.endSessionByRef(callerOf('root', null, ['admin']), sessionRef);
+    expect(await lab.lease(lease.leaseId, 0, callerOf('ann'))).toMatchObject({ state: 'broken', reason: 'session_ended' });
+    expect(lab.journal.marks.get(A.key)?.token).toBeGreaterThan(tokenOf(lease));
+    await expect(lab.locks.service.endSessionByRef(callerOf('root', null, ['admin']), 'nobody')).rejects.toMatchObject({ code: 'session_not_found' });
+  });
+
+  it('is made for a lease that names none, and ends with it', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { clientId: 'label' });
+    const other = await lab.acquire(B, { clientId: 'label' });
+    expect(lease.sessionId).not.toBe(other.sessionId);
+    expect(lab.journal.sessions.size).toBe(2);
+    await lab.release(lease.leaseId);
+    expect(lab.journal.sessions.size).toBe(1);
+    expect(lab.locks.service.sessions()).toHaveLength(1);
+  });
+
+  it('does not come to be when the journal refuses it', async () => {
+    const lab = new LockLab();
+    lab.journal.failing = true;
+    await expect(lab.locks.service.createSession(anybody, { ttlMs: null, clientId: null })).rejects.toMatchObject({ code: 'journal_unavailable' });
+    expect(lab.locks.service.sessions()).toEqual([]);
+  });
+});

@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import type { LockEvent, LockReset, WatchScope } from '../../../src/domain/lock-events.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { settle } from '../../support/fake-clock.ts';
+import { anybody, callerOf, LockLab, resource } from '../../support/lock-lab.ts';
+
+const [A, B] = [resource('dir/a'), resource('other/b')];
+type Seen = LockEvent | LockReset;
+
+/** Follows a scope in the background. */
+async function follow(lab: LockLab, scope: WatchScope, afterSeq: number | null = null) {
+  const stop = new AbortController();
+  const seen: Seen[] = [];
+  const events = await lab.locks.events.watch(anybody, scope, afterSeq, stop.signal);
+  const done = (async () => {
+    for await (const event of events) seen.push(event);
+  })();
+  await settle();
+  return { seen, types: () => seen.map(({ type }) => type), end: () => { stop.abort(); return done; } };
+}
+
+const ofA: WatchScope = { of: 'resource', resource: A };
+
+describe('a watch', () => {
+  it('tells the transitions of one resource in order, with token and reason, and of no other', async () => {
+    const lab = new LockLab();
+    const watch = await follow(lab, ofA);
+    const first = await lab.acquire(A, { clientId: 'c' });
+    await lab.acquire(B);
+    const waiter = await lab.during(lab.acquire(A, { waitMs: 1, mode: 'shared' }), 5, 1);
+    await lab.release(first.leaseId);
+    await lab.clock.advanceAsync(30_000);
+    await watch.end();
+    expect(watch.types()).toEqual(['granted', 'waiting', 'released', 'granted', 'expired']);
+    expect(watch.seen[0]).toMatchObject({ resource: 'vol/dir/a', leaseRef: first.leaseRef, clientId: 'c', mode: 'exclusive', fencingToken: first.fencingToken, reason: null });
+    expect(watch.seen[4]).toMatchObject({ leaseRef: waiter.leaseRef, reason: 'expired' });
+    const seqs = watch.seen.map(({ seq }) => seq);
+    expect(seqs).toEqual([...seqs].sort((a, b) => a - b));
+  });
+
+  it('hears of nothing before it is durable', async () => {
+    const lab = new LockLab();
+    const watch = await follow(lab, ofA);
+    lab.journal.hold();
+    const acquired = lab.acquire(A);
+    await settle();
+    expect(watch.seen).toEqual([]);
+    lab.journal.release();
+    await acquired;
+    await settle();
+    expect(watch.types()).toEqual(['granted']);
+    await watch.end();
+  });
+
+  it('resumes after the last event it saw, without a gap and without a repetition', async () => {
+    const lab = new LockLab();
+    const first = await follow(lab, ofA);
+    const lease = await lab.acquire(A);
+    await settle();
+    await first.end();
+    await lab.release(lease.leaseId);
+    const second = await follow(lab, ofA, first.seen[0]?.seq ?? null);
+    await lab.acquire(A);
+    await settle();
+    await second.end();
+    expect(second.types()).toEqual(['released', 'granted']);
+  });
+
+  it('that comes from too far back, or from before a restart, begins with the present state', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    const watch = await follow(lab, ofA, 7);
+    await lab.release(lease.leaseId);
+    await settle();
+    await watch.end();
+    expect(watch.seen[0]).toMatchObject({ type: 'reset', locks: [{ resource: A, holders: [{ leaseRef: lease.leaseRef }] }] });
+    expect(watch.types()).toEqual(['reset', 'released']);
+    const after = await lab.restarted();
+    const late = await follow(after, ofA, watch.seen[1]?.seq ?? null);
+    await late.end();
+    expect(late.types()).toEqual(['reset']);
+  });
+
+  it('that is too slow for its buffer gets the present state instead', async () => {
+    const lab = new LockLab();
+    const stop = new AbortController();
+    const events = (await lab.locks.events.watch(anybody, ofA, null, stop.signal))[Symbol.asyncIterator]();
+    const first = events.next();
+    await settle();
+    for (let i = 0; i <= LIMITS.lockEventsBufferMax / 2 + 1; i += 1) await lab.release((await lab.acquire(A)).leaseId);
+    expect((await first).value).toMatchObject({ type: expect.stringMatching(/granted|reset/) });
+    expect((await events.next()).value).toMatchObject({ type: 'reset' });
+    stop.abort();
+  });
+
+  it('of a prefix and of a session hear what concerns them', async () => {
+    const lab = new LockLab();
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 5_000, clientId: null });
+    const prefix = await follow(lab, { of: 'prefix', volume: 'vol', pathPrefix: 'dir/' });
+    const session = await follow(lab, { of: 'session', sessionId });
+    await lab.acquire(A);
+    await lab.acquire(B, { sessionId });
+    await lab.clock.advanceAsync(5_000);
+    await Promise.all([prefix.end(), session.end()]);
+    expect(prefix.types()).toEqual(['granted']);
+    expect(session.types()).toEqual(['granted', 'expired']);
+    expect(JSON.stringify(session.seen, (_, v) => (typeof v === 'bigint' ? String(v) : v))).not.toContain(sessionId);
+  });
+
+  it('of a session is for its owner', async () => {
+    const lab = new LockLab();
+    const { sessionId } = await lab.locks.service.createSession(callerOf('ann'), { ttlMs: null, clientId: null });
+    const signal = new AbortController().signal;
+    await expect(lab.locks.events.watch(callerOf('bob'), { of: 'session', sessionId }, null, signal)).rejects.toMatchObject({ code: 'forbidden' });
+    await expect(lab.locks.events.watch(anybody, { of: 'session', sessionId: 's.none' }, null, signal)).rejects.toMatchObject({ code: 'session_not_found' });
+  });
+
+  it('that is lost costs no lease', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    const watch = await follow(lab, ofA);
+    await watch.end();
+    expect((await lab.lease(lease.leaseId)).state).toBe('held');
+  });
+});
+
+describe('the list of locks', () => {
+  it('is paged, and filtered by volume, state and age', async () => {
+    const lab = new LockLab();
+    for (let i = 0; i < 5; i += 1) await lab.acquire(resource(`f${i}`), { ttlMs: 3_600_000 });
+    await lab.acquire(resource('g', 'other'), { ttlMs: 3_600_000 });
+    await lab.during(lab.acquire(resource('f3'), { waitMs: 1, ttlMs: 3_600_000 }), 5, 1);
+    const all = lab.locks.service;
+    const first = await all.locks({ volume: 'vol', limit: 3, cursor: null });
+    const second = await all.locks({ volume: 'vol', limit: 3, cursor: first.nextCursor });
+    expect([...first.locks, ...second.locks].map(({ resource: r }) => r.path)).toEqual(['f0', 'f1', 'f2', 'f3', 'f4']);
+    expect(second.nextCursor).toBeNull();
+    expect((await all.locks({ state: 'waiting', limit: 10, cursor: null })).locks.map(({ resource: r }) => r.path)).toEqual(['f3']);
+    lab.clock.advance(300_000);
+    await lab.acquire(resource('young'));
+    expect((await all.locks({ olderThanMs: 300_000, limit: 10, cursor: null })).locks).toHaveLength(6);
+    await expect(all.locks({ limit: 1, cursor: 'x' })).rejects.toMatchObject({ code: 'invalid_request' });
+    expect([...lab.locks.held()].filter(({ heldMs }) => heldMs >= 300_000)).toHaveLength(6);
+  });
+
+  it('estimates the wait from how long leases are held', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    expect((await lab.locks.service.lock(A)).waitEstimateMs).toBeNull();
+    lab.clock.advance(4_000);
+    await lab.release(lease.leaseId);
+    expect((await lab.locks.service.lock(A)).waitEstimateMs).toBe(0);
+    await lab.acquire(A);
+    expect((await lab.locks.service.lock(A)).waitEstimateMs).toBe(4_000);
+  });
+
+  it('of a name never locked is empty', async () => {
+    expect(await new LockLab().locks.service.lock(resource('x%/y'))).toEqual({
+      resource: resource('x%/y'), mode: null, highWaterMark: null, holders: [], waiters: [], queueLength: 0, waitEstimateMs: 0, znodePath: '/locks/vol/x%25%2Fy',
+    });
+  });
+});

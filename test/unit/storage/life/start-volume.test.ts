@@ -1,0 +1,202 @@
+import * as fs from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { LIMITS } from '../../../../src/domain/limits.ts';
+import { parseStamp } from '../../../../src/storage/life/stamp.ts';
+import { put, remove } from '../../../support/hand-made-writes.ts';
+import { LivingVolume } from '../../../support/living-volume.ts';
+
+let living: LivingVolume;
+beforeEach(() => { living = new LivingVolume(); });
+afterEach(() => living.remove());
+
+const stamp = () => parseStamp(fs.readFileSync(living.control('stamp')));
+
+describe('starting a volume', () => {
+  it('opens an empty directory with an owner, a stamp, one published directory, and the incarnation fence', async () => {
+    const opened = await living.open();
+    expect(opened).toMatchObject({ verdict: 'ok', ceilingFound: 0n, findings: [] });
+    expect(opened.volume.fenceLevel).toBe('incarnation');
+    expect(living.record.directories).toEqual([opened.volume.incarnation]);
+    expect(fs.readdirSync(living.control()).sort()).toEqual([opened.volume.incarnation, 'owner', 'stamp'].sort());
+    expect(fs.statSync(living.control()).mode & 0o777).toBe(0o700);
+    await opened.close();
+  });
+
+  it('publishes its own directory before it clears another one, and forgets an old one only after it is gone', async () => {
+    const first = await living.open();
+    const seen: string[] = [];
+    const { published, gone, recovered } = living.record;
+    living.record.published = async (name) => {
+      seen.push(`published with ${living.incarnationDirectories().length} directories`);
+      return published.call(living.record, name);
+    };
+    living.record.gone = async (name) => {
+      seen.push(`gone: ${fs.existsSync(living.control(name)) ? 'there' : 'removed'}`);
+      return gone.call(living.record, name);
+    };
+    living.record.recovered = async (settled) => {
+      seen.push(`recovered with ${living.own().length} files`);
+      return recovered.call(living.record, settled);
+    };
+    fs.writeFileSync(living.control(first.volume.incarnation, 'left-over'), 'x');
+    await (await living.open()).close();
+    expect(seen).toEqual(['published with 2 directories', 'gone: removed', 'recovered with 1 files']);
+    expect(living.own()).toEqual([]);
+  });
+
+  it('reports an incarnation directory that the journal never published, and leaves it and its files alone', async () => {
+    await (await living.open()).close();
+    const unknown = '0123456789abcdef0123456789abcdef';
+    fs.mkdirSync(living.control(unknown));
+    fs.writeFileSync(living.control(unknown, 'file'), 'somebody’s');
+    fs.writeFileSync(living.control('notes.txt'), 'what is this');
+    const opened = await living.open();
+    expect(opened.findings.map(({ code }) => code).sort()).toEqual(['foreign_entry', 'unknown_directory']);
+    expect(fs.readFileSync(living.control(unknown, 'file'), 'utf8')).toBe('somebody’s');
+    await opened.close();
+  });
+
+  it.each([
+    ['is missing', (path: string) => fs.rmSync(path, { recursive: true })],
+    ['is a file', (path: string) => { fs.rmSync(path, { recursive: true }); fs.writeFileSync(path, ''); }],
+  ])('is unavailable, not closed, when its directory %s', async (_why, breakIt) => {
+    breakIt(living.root);
+    expect(await living.start()).toMatchObject({ kind: 'unavailable', findings: [{ code: 'volume_unavailable' }] });
+  });
+
+  it.each([
+    ['a file', (path: string) => fs.writeFileSync(path, '')],
+    ['a symbolic link', (path: string) => fs.symlinkSync('/tmp', path)],
+  ])('stays closed when %s stands in place of its control directory', async (_what, make) => {
+    make(living.control());
+    expect(await living.start()).toMatchObject({ kind: 'closed', findings: [{ code: 'foreign_entry' }] });
+  });
+
+  it('stays closed when the stamp cannot be read, because the tokens issued are then unknown', async () => {
+    await (await living.open()).close();
+    fs.writeFileSync(living.control('stamp'), '{');
+    expect(await living.start()).toMatchObject({ kind: 'closed', findings: [{ code: 'record_damaged' }] });
+  });
+
+  it('writes nothing on a read-only volume', async () => {
+    living.write('a', 'bytes');
+    const opened = await living.open({ policy: { readOnly: true } });
+    expect(fs.readdirSync(living.root)).toEqual(['a']);
+    expect(opened.volume.state().state).toBe('read_only');
+    expect(() => opened.volume.assertWritable()).toThrow(/read-only/);
+    await opened.close();
+  });
+
+  it('leaves no descriptor open behind a start that failed or a volume that closed', async () => {
+    await (await living.open()).close();
+    const before = fs.readdirSync('/proc/self/fd').length;
+    await (await living.open()).close();
+    await living.start({ owner: 'gateway-2' });
+    expect(fs.readdirSync('/proc/self/fd').length).toBe(before);
+  });
+});
+
+describe('a restored or lost journal', () => {
+  it('R33: an older journal is noticed by the last token in the stamp, and writes wait for a rebase', async () => {
+    const first = await living.open();
+    await first.stamp?.reserve(7n);
+    first.stamp?.noteIssued(7n);
+    await first.close();
+    const restored = await living.open({ journalKnows: 3n });
+    expect(restored).toMatchObject({ verdict: 'ahead_of_journal', findings: [{ code: 'journal_behind_stamp' }] });
+    await expect(restored.stamp?.reserve(8n)).rejects.toMatchObject({ code: 'volume_unavailable' });
+    expect(stamp().last).toBe(7n);
+    await restored.close();
+    await (await living.open({ journalKnows: 7n })).close();
+  });
+
+  it('another journal is noticed by its uuid, and the stamp keeps the old one until a rebase', async () => {
+    await (await living.open()).close();
+    const other = await living.open({ journalUuid: 'journal-2' });
+    expect(other).toMatchObject({ verdict: 'other_journal', findings: [{ code: 'other_journal' }] });
+    expect(stamp().journal).toBe('journal-1');
+    await other.stamp?.rebase(other.ceilingFound + 1n);
+    expect(stamp()).toMatchObject({ journal: 'journal-2', last: other.ceilingFound + 1n });
+    await other.close();
+  });
+
+  it('a backup that was put back is refused although nothing else gives it away', async () => {
+    await (await living.open()).close();
+    const opened = await living.open({ backup: true });
+    expect(opened.verdict).toBe('ok');
+    expect(opened.findings).toMatchObject([{ code: 'journal_behind_stamp' }]);
+    await expect(opened.stamp?.reserve(1n)).rejects.toMatchObject({ code: 'volume_unavailable' });
+    await opened.close();
+  });
+
+  it('I6: the ceiling found only grows, over any number of starts', async () => {
+    const found: bigint[] = [];
+    for (let i = 0; i < 4; i += 1) {
+      const opened = await living.open();
+      found.push(opened.ceilingFound);
+      await opened.close();
+    }
+    expect(found).toEqual([0n, 1n, 2n, 3n].map((starts) => starts * (LIMITS.tokenBlock + 1n)));
+  });
+
+  it('a rebase clears every incarnation directory, also those of a journal that is lost', async () => {
+    const lost = await living.open();
+    living.record.directories.length = 0;
+    const rebased = await living.open({ journalUuid: 'journal-2', mode: 'rebase' });
+    expect(living.incarnationDirectories()).toEqual([rebased.volume.incarnation]);
+    await expect(put({ living, volume: lost.volume, operationId: 'op-1' }, 'a', 'zombie')).rejects.toMatchObject({ code: 'volume_unavailable' });
+    expect(living.read('a')).toBeNull();
+    await lost.close();
+    await rebased.close();
+  });
+});
+
+describe('what recovery refuses to touch', () => {
+  it('I3: a file that is neither before nor staged is left, reported as unknown, and its staged file is kept', async () => {
+    living.write('a', 'old');
+    const writer = await living.open();
+    const apply = writer.volume.apply.bind(writer.volume);
+    writer.volume.apply = async () => { throw new Error('killed'); };
+    await expect(put({ living, volume: writer.volume, operationId: 'op-1' }, 'a', 'new')).rejects.toThrow('killed');
+    writer.volume.apply = apply;
+    await writer.close();
+    living.write('a', 'put here by somebody else');
+    for (let start = 0; start < 2; start += 1) {
+      const opened = await living.open();
+      expect(living.read('a')).toBe('put here by somebody else');
+      expect(living.record.outcomes).toMatchObject([{ settlement: 'unknown' }]);
+      expect(opened.findings).toMatchObject([{ code: 'intent_unknown', severity: 'error', resource: 'vol/a' }]);
+      expect(living.own()).toEqual([living.record.intents[0]?.staged?.name]);
+      await opened.close();
+    }
+  });
+
+  it('aborts, and does not publish, a staged file whose bytes are not the ones that were hashed', async () => {
+    living.write('a', 'old');
+    const writer = await living.open();
+    writer.volume.apply = async () => { throw new Error('killed'); };
+    await expect(put({ living, volume: writer.volume, operationId: 'op-1' }, 'a', 'new bytes')).rejects.toThrow('killed');
+    const staged = living.control(writer.volume.incarnation, living.record.intents[0]?.staged?.name ?? '');
+    const { atime, mtime } = fs.statSync(staged);
+    fs.writeFileSync(staged, '\0\0\0\0\0\0\0\0\0');
+    fs.utimesSync(staged, atime, mtime);
+    await writer.close();
+    await (await living.open()).close();
+    expect(living.record.outcomes).toMatchObject([{ settlement: 'aborted' }]);
+    expect(living.read('a')).toBe('old');
+  });
+
+  it('says committed of a removal although somebody made a new file there since', async () => {
+    living.write('a', 'old');
+    const writer = await living.open();
+    const sync = writer.volume.syncParent.bind(writer.volume);
+    writer.volume.syncParent = async () => { throw new Error('killed'); };
+    await expect(remove({ living, volume: writer.volume, operationId: 'op-1' }, 'a')).rejects.toThrow('killed');
+    writer.volume.syncParent = sync;
+    living.write('a', 'new and somebody else’s');
+    await writer.close();
+    await (await living.open()).close();
+    expect(living.record.outcomes).toMatchObject([{ settlement: 'committed' }]);
+    expect(living.read('a')).toBe('new and somebody else’s');
+  });
+});

@@ -1,0 +1,161 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { LIMITS } from '../../../../src/domain/limits.ts';
+import { judgeStamp, parseStamp, type Stamp, stampBytes, StampUnreadable } from '../../../../src/storage/life/stamp.ts';
+import { TokenStamp } from '../../../../src/storage/life/token-stamp.ts';
+import { FakeClock, settle } from '../../../support/fake-clock.ts';
+
+const BLOCK = LIMITS.tokenBlock;
+
+/** A volume that keeps the stamp written to it; `fail` makes the next writes fail, `hold` makes them hang. */
+function stampOver(found: Stamp | null = null) {
+  const clock = new FakeClock();
+  const state = { written: [] as Stamp[], failures: [] as unknown[], fail: false, release: null as (() => void) | null, hold: false };
+  const stamp = new TokenStamp({
+    volume: 'vol', journalUuid: 'j', found, clock,
+    write: async (next) => {
+      if (state.hold) await new Promise<void>((resolve) => { state.release = resolve; });
+      if (state.fail) throw new Error('no space');
+      state.written.push(next);
+    },
+    onFailure: (thrown) => void state.failures.push(thrown),
+  });
+  return { stamp, clock, state, durable: () => state.written.at(-1)?.ceiling ?? (found?.journal === 'j' ? found.ceiling : 0n) };
+}
+
+describe('the token ceiling of a volume', () => {
+  it('I6: is durable at or above a token before the token is issued, whatever writes fail', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.record({ step: fc.bigInt({ min: 1n, max: BLOCK }), fail: fc.boolean() }), { maxLength: 40 }), async (steps) => {
+        const { stamp, state, durable } = stampOver();
+        let token = 0n;
+        for (const { step, fail } of steps) {
+          token += step;
+          state.fail = fail;
+          const issued = await stamp.reserve(token).then(() => true, () => false);
+          if (issued) expect(durable()).toBeGreaterThanOrEqual(token);
+          await settle();
+        }
+        const ceilings = state.written.map(({ ceiling }) => ceiling);
+        expect(ceilings).toEqual([...ceilings].sort((a, b) => (a < b ? -1 : 1)));
+      }),
+    );
+  });
+
+  it('goes in blocks: one write for many tokens, and the next block is written in advance from half of it', async () => {
+    const { stamp, state } = stampOver();
+    for (let token = 1n; token <= 100n; token += 1n) await stamp.reserve(token);
+    expect(state.written).toEqual([{ journal: 'j', ceiling: 1n + BLOCK, last: 0n }]);
+    await stamp.reserve(BLOCK / 2n + 2n);
+    await settle();
+    expect(state.written).toHaveLength(2);
+    expect(stamp.covers(BLOCK + 2n)).toBe(true);
+  });
+
+  it('goes on above a ceiling that was found, and never writes a lower one', async () => {
+    const { stamp, state } = stampOver({ journal: 'other', ceiling: 5n * BLOCK, last: 7n });
+    expect(stamp.covers(1n)).toBe(false);
+    await stamp.reserve(3n);
+    expect(state.written).toEqual([{ journal: 'j', ceiling: 5n * BLOCK, last: 7n }]);
+  });
+
+  it('keeps only its own callers waiting when the volume hangs', async () => {
+    const [hung, well] = [stampOver(), stampOver()];
+    hung.state.hold = true;
+    let told = false;
+    void hung.stamp.reserve(1n).then(() => { told = true; });
+    await well.stamp.reserve(1n);
+    await settle();
+    expect(told).toBe(false);
+    hung.state.release?.();
+    await settle();
+    expect(told).toBe(true);
+  });
+
+  it('refuses with volume_unavailable when it cannot be written, and recovers by itself', async () => {
+    const { stamp, state } = stampOver();
+    state.fail = true;
+    await expect(stamp.reserve(1n)).rejects.toMatchObject({ code: 'volume_unavailable' });
+    state.fail = false;
+    await stamp.reserve(1n);
+    expect(stamp.covers(1n)).toBe(true);
+  });
+
+  it('covers the very last token there is', async () => {
+    const last = 2n ** 63n - 1n;
+    const { stamp, durable } = stampOver();
+    await stamp.reserve(last);
+    expect(durable()).toBe(last);
+  });
+
+  it('refuses everything until a rebase, which writes a ceiling above the base under our name', async () => {
+    const { stamp, durable, state } = stampOver({ journal: 'other', ceiling: 10n, last: 9n });
+    stamp.block('a rebase is needed');
+    await expect(stamp.reserve(11n)).rejects.toMatchObject({ code: 'volume_unavailable' });
+    await stamp.rebase(50n);
+    await stamp.reserve(51n);
+    expect(durable()).toBeGreaterThanOrEqual(51n);
+    expect(state.written.at(-1)).toMatchObject({ journal: 'j', last: 50n });
+  });
+});
+
+describe('the last token in the stamp', () => {
+  it('is refreshed once a second, and only when it changed', async () => {
+    const { stamp, clock, state } = stampOver();
+    await stamp.reserve(1n);
+    stamp.noteIssued(1n);
+    stamp.noteIssued(2n);
+    expect(state.written).toHaveLength(1);
+    await clock.advanceAsync(LIMITS.stampRefreshMs);
+    expect(state.written.at(-1)).toEqual({ journal: 'j', ceiling: 1n + BLOCK, last: 2n });
+    await clock.advanceAsync(10 * LIMITS.stampRefreshMs);
+    expect(state.written).toHaveLength(2);
+  });
+
+  it('is tried again after a failure, which somebody is told of', async () => {
+    const { stamp, clock, state } = stampOver();
+    await stamp.reserve(1n);
+    stamp.noteIssued(1n);
+    state.fail = true;
+    await clock.advanceAsync(LIMITS.stampRefreshMs);
+    expect(state.failures).toHaveLength(1);
+    state.fail = false;
+    await clock.advanceAsync(LIMITS.stampRefreshMs);
+    expect(state.written.at(-1)?.last).toBe(1n);
+  });
+
+  it('is written a last time at the end', async () => {
+    const { stamp, state } = stampOver();
+    await stamp.reserve(9n);
+    stamp.noteIssued(9n);
+    await stamp.stop();
+    expect(state.written.at(-1)?.last).toBe(9n);
+  });
+});
+
+describe('what a stamp says about the journal', () => {
+  const found: Stamp = { journal: 'j', ceiling: 100n, last: 40n };
+  it.each([
+    [null, 'j', null, 'ok'],
+    [found, 'j', 40n, 'ok'],
+    [found, 'j', 39n, 'ahead_of_journal'],
+    [found, 'j', null, 'ahead_of_journal'],
+    [{ ...found, last: 0n }, 'j', null, 'ok'],
+    [found, 'k', 1_000n, 'other_journal'],
+  ] as const)('%o against journal %s that knows %s is %s', (stamp, journal, knows, verdict) => {
+    expect(judgeStamp(stamp, journal, knows)).toBe(verdict);
+  });
+
+  it('reads back what it writes, and nothing else', () => {
+    fc.assert(fc.property(fc.uuid(), fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), (journal, a, b) => {
+      const stamp = { journal, ceiling: a > b ? a : b, last: a > b ? b : a };
+      expect(parseStamp(stampBytes(stamp))).toEqual(stamp);
+    }));
+    fc.assert(fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
+      expect(() => parseStamp(Buffer.from(text))).toThrow(StampUnreadable);
+    }));
+    for (const bad of ['{"journal":"j","ceiling":"9","last":"10"}', '{"journal":"j","ceiling":"09","last":"1"}', '{"journal":"j","ceiling":"9223372036854775808","last":"1"}', '{"journal":"j","ceiling":9,"last":1}']) {
+      expect(() => parseStamp(Buffer.from(bad))).toThrow(StampUnreadable);
+    }
+  });
+});

@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { FileFacts, StagedFacts } from '../../../src/domain/file-facts.ts';
+import { factsAfter, OwnVersions } from '../../../src/storage/own-versions.ts';
+import { intentOf, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
+
+const before: FileFacts = { ino: 1n, sizeBytes: 10, mtimeNs: 100n };
+const staged: StagedFacts = { ino: 2n, sizeBytes: 20, mtimeNs: 200n, name: 's', sha256: '' };
+
+describe('versions of our own', () => {
+  let temp: TempVolume;
+  beforeEach(async () => {
+    temp = await tempVolume();
+  });
+  afterEach(() => temp.close());
+
+  it('each kind of write leaves the facts that its answer announced', () => {
+    for (const plan of [{ kind: 'replace' }, { kind: 'create' }, { kind: 'several', manifest: 'm' }] as const)
+      expect(factsAfter(intentOf(temp, 'a', plan, { before, staged }))).toBe(staged);
+    expect(factsAfter(intentOf(temp, 'a', { kind: 'append', offset: 10, lengthBytes: 5, mtimeNs: 300n }, { before, staged }))).toEqual({
+      ino: 1n,
+      sizeBytes: 15,
+      mtimeNs: 300n,
+    });
+    expect(factsAfter(intentOf(temp, 'a', { kind: 'in_place', offset: 2, lengthBytes: 5, mtimeNs: 300n }, { before, staged }))).toEqual({
+      ino: 1n,
+      sizeBytes: 10,
+      mtimeNs: 300n,
+    });
+    for (const plan of [{ kind: 'remove', trash: 't' }, { kind: 'mkdir' }, { kind: 'rmdir' }] as const)
+      expect(factsAfter(intentOf(temp, 'a', plan, { before }))).toBeNull();
+  });
+
+  it('another version than our last is foreign; a name we never wrote is not', () => {
+    const versions = new OwnVersions();
+    const intent = intentOf(temp, 'a', { kind: 'replace' }, { staged });
+    expect(versions.isForeign('vol/a', before)).toBe(false);
+    versions.committed(intent);
+    expect([versions.isOurs('vol/a', staged), versions.isForeign('vol/a', staged)]).toEqual([true, false]);
+    expect([versions.isOurs('vol/a', before), versions.isForeign('vol/a', before)]).toEqual([false, true]);
+    versions.forget('vol/a');
+    expect(versions.isForeign('vol/a', before)).toBe(false);
+  });
+
+  it('a move takes the version along, a removal forgets it', () => {
+    const versions = new OwnVersions();
+    versions.committed(intentOf(temp, 'a', { kind: 'replace' }, { staged }));
+    versions.committed(intentOf(temp, 'b', { kind: 'move', from: temp.resource('a'), source: staged, manifest: 'm' }));
+    expect([versions.isOurs('vol/a', staged), versions.isOurs('vol/b', staged)]).toEqual([false, true]);
+    versions.committed(intentOf(temp, 'b', { kind: 'remove', trash: 't' }, { before: staged }));
+    expect(versions.isOurs('vol/b', staged)).toBe(false);
+  });
+});
