@@ -50,7 +50,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const mtimes = new CommitMtimes(start);
   const volumes = new VolumeSet({
     policies: config.volumes, clock, random, gatewayUuid: start.gatewayUuid, journalUuid: start.journalUuid,
-    markedAsBackup: () => start.meta('backup') !== null,
+    markedAsBackup: () => start.markedAsBackup,
     record: (volume) => volumeRecord({ start, journal, clock }, volume),
     journalKnows: (volume) => journalKnows(start, [volume]),
     writerOf: writersBefore(start, names, predecessorExited),

@@ -93,7 +93,10 @@ export interface Administration {
   breakLock(caller: Caller, request: { readonly resource: Resource; readonly reason: string; readonly graceMs: number }): Promise<BreakReport>;
   doctor(): Promise<DoctorReport>;
   /** Rejects with `not_found` for a finding that is gone or has no fix. */
-  fix(caller: Caller, request: { readonly findingId: string; readonly dryRun: boolean }): Promise<{ readonly dryRun: boolean; readonly steps: readonly string[] }>;
+  fix(
+    caller: Caller,
+    request: { readonly findingId: string; readonly dryRun: boolean },
+  ): Promise<{ readonly dryRun: boolean; readonly steps: readonly string[] }>;
   fence(resource: Resource): Promise<FenceView>;
   rebase(caller: Caller, reason: string): Promise<RebaseReport>;
   /** Rejects with `volume_not_found`. */

@@ -116,7 +116,10 @@ export type OperationKey =
   | { readonly by: 'idempotency_key'; readonly principal: string; readonly key: string };
 
 export interface Journal {
-  /** Durable when it resolves. Rejects with `journal_unavailable` (nothing of the unit is durable), also when this process was superseded. */
+  /**
+   * Durable when it resolves; nothing of the unit is durable when it rejects: `journal_unavailable` (also when this process was superseded),
+   * `overloaded` (the queue is full), or `internal` (this unit alone is at fault).
+   */
   commit(ops: readonly JournalOp[]): Promise<CommitReceipt>;
   /** The intent of `operationId` needs no look at recovery any more. In memory; made durable with a later unit. */
   settled(operationId: string): void;

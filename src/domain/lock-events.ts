@@ -6,7 +6,18 @@ import type { Resource } from './resource.ts';
 
 /** The transitions of leases that a client may follow (R16). Derived from committed state; never the source of truth. */
 export const LOCK_EVENT_TYPES = [
-  'waiting', 'granted', 'converted', 'released', 'expired', 'breaking', 'broken', 'lost', 'cancelled', 'deadlock', 'suspended', 'reconnected',
+  'waiting',
+  'granted',
+  'converted',
+  'released',
+  'expired',
+  'breaking',
+  'broken',
+  'lost',
+  'cancelled',
+  'deadlock',
+  'suspended',
+  'reconnected',
 ] as const;
 export type LockEventType = (typeof LOCK_EVENT_TYPES)[number];
 

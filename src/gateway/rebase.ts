@@ -45,7 +45,11 @@ export async function rebaseFences(deps: RebaseDeps, caller: Caller | null): Pro
   const base = nextBase(deps);
   const names = deps.volumes.map(({ name }) => name);
   await deps.locks.rebase(base);
-  await deps.journal.commit([...floorOps(names, base), { op: 'meta_put', name: 'backup', value: null }, auditOp(deps.clock, 'fence_rebase', null, base, caller)]);
+  await deps.journal.commit([
+    ...floorOps(names, base),
+    { op: 'meta_put', name: 'backup', value: null },
+    auditOp(deps.clock, 'fence_rebase', null, base, caller),
+  ]);
   // Last: until a stamp carries our name its volume takes no writes, so a crash before this leaves them refused.
   for (const volume of concerned) await volume.rebase(base);
   return { base, volumes: names };
@@ -80,8 +84,16 @@ export function offlineLocks(deps: Pick<RebaseDeps, 'start' | 'journal' | 'clock
 
 /** The highest of marks, floors and stamp ceilings found, + 1. */
 function nextBase({ start, volumes }: RebaseDeps): FencingToken {
-  const known = journalKnows(start, volumes.map(({ name }) => name));
-  return fencingToken(tokensAbove(known, volumes.map(({ ceilingFound }) => ceilingFound)) + 1n);
+  const known = journalKnows(
+    start,
+    volumes.map(({ name }) => name),
+  );
+  return fencingToken(
+    tokensAbove(
+      known,
+      volumes.map(({ ceilingFound }) => ceilingFound),
+    ) + 1n,
+  );
 }
 
 function hasStamp({ policy }: RebasableVolume): boolean {
@@ -95,10 +107,28 @@ function floorOps(volumes: readonly string[], base: bigint): JournalOp[] {
 
 function auditOp(clock: Clock, action: AuditAction, volume: string | null, base: FencingToken, caller: Caller | null): JournalOp {
   const record: AuditDraft = {
-    at: rfc3339(clock.wallMs()), action, volume, path: null, outcome: 'committed', code: null, status: null,
-    principal: caller?.principal.name ?? null, clientId: caller?.clientId ?? null, remoteAddress: caller?.remoteAddress ?? null, requestId: caller?.requestId ?? null,
-    operationId: null, leaseRef: null, fencingToken: null, highWaterMark: base, sizeBytes: null, digest: null, etagBefore: null, etagAfter: null,
-    durationMs: null, fenceLevel: null, count: 1,
+    at: rfc3339(clock.wallMs()),
+    action,
+    volume,
+    path: null,
+    outcome: 'committed',
+    code: null,
+    status: null,
+    principal: caller?.principal.name ?? null,
+    clientId: caller?.clientId ?? null,
+    remoteAddress: caller?.remoteAddress ?? null,
+    requestId: caller?.requestId ?? null,
+    operationId: null,
+    leaseRef: null,
+    fencingToken: null,
+    highWaterMark: base,
+    sizeBytes: null,
+    digest: null,
+    etagBefore: null,
+    etagAfter: null,
+    durationMs: null,
+    fenceLevel: null,
+    count: 1,
   };
   return { op: 'audit', record };
 }

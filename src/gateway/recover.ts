@@ -65,7 +65,10 @@ function correction(intent: Intent, after: FileFacts | null, at: string): Journa
 /** A MOVE has a second record, of the name that it took away. */
 function recordsOf({ audit, plan, resource }: Intent): AuditDraft[] {
   if (plan.kind !== 'move') return [audit];
-  return [{ ...audit, volume: resource.volume, path: resource.path }, { ...audit, volume: plan.from.volume, path: plan.from.path, etagBefore: etagOf(plan.source), etagAfter: null }];
+  return [
+    { ...audit, volume: resource.volume, path: resource.path },
+    { ...audit, volume: plan.from.volume, path: plan.from.path, etagBefore: etagOf(plan.source), etagAfter: null },
+  ];
 }
 
 function outcomeOp({ operationId }: Intent, record: AuditDraft, answer: StoredAnswer | null): JournalOp {
@@ -77,7 +80,11 @@ function outcomeOp({ operationId }: Intent, record: AuditDraft, answer: StoredAn
  * Who wrote under an incarnation, for redo: a directory that was there when this process started is of a writer that has exited
  * when the predecessor's end was seen. Of everything younger (our own ended incarnations) nobody can tell what still hangs.
  */
-export function writersBefore(start: Pick<JournalStart, 'incarnations'>, volumes: readonly string[], predecessorExited: boolean): (incarnation: string) => WriterState {
+export function writersBefore(
+  start: Pick<JournalStart, 'incarnations'>,
+  volumes: readonly string[],
+  predecessorExited: boolean,
+): (incarnation: string) => WriterState {
   const older = new Set(predecessorExited ? volumes.flatMap((volume) => start.incarnations(volume)) : []);
   return (incarnation) => (older.has(incarnation) ? 'exited' : 'unknown');
 }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
@@ -34,6 +35,8 @@ const REQUEST_ID = /^[A-Za-z0-9._~:/+=@-]+$/;
 
 /** Builds the HTTP server over the ports. Nothing listens yet: `app.listen({ host, port })` starts it, `app.close()` ends it. */
 export function buildApp(deps: HttpDeps): FastifyInstance {
+  // Every running request listens; the default of ten would be reported as a leak.
+  setMaxListeners(0, deps.deadline);
   const newRequestId = (): string => `req_${randomName(deps.random, REQUEST_ID_BYTES)}`;
   const app = fastify<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     loggerInstance: deps.log,
@@ -44,7 +47,8 @@ export function buildApp(deps: HttpDeps): FastifyInstance {
     genReqId: ({ headers: { 'x-request-id': sent } }) => (isRequestId(sent) ? sent : newRequestId()),
     requestIdHeader: false,
     bodyLimit: LIMITS.jsonBodyBytesMax,
-    routerOptions: { maxParamLength: LIMITS.uriBytesMax },
+    // Never reached: the length of the URL is judged by us, in the form of every other refusal.
+    routerOptions: { maxParamLength: LIMITS.headerBytesMax },
     // Stopping is announced by `isDraining`; what was already let in is answered.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -66,7 +70,19 @@ export function buildApp(deps: HttpDeps): FastifyInstance {
     writeRoutes(scope, options);
   });
   app.register(async (scope: TypedApp) => {
-    for (const routes of [readRoutes, transferRoutes, volumeRoutes, leaseRoutes, sessionRoutes, lockRoutes, watchRoutes, auditRoutes, adminRoutes, healthRoutes, pageRoutes]) {
+    for (const routes of [
+      readRoutes,
+      transferRoutes,
+      volumeRoutes,
+      leaseRoutes,
+      sessionRoutes,
+      lockRoutes,
+      watchRoutes,
+      auditRoutes,
+      adminRoutes,
+      healthRoutes,
+      pageRoutes,
+    ]) {
       routes(scope, options);
     }
   });

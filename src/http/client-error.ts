@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { type ErrorCode, refuse } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
+import { type ErrorCode, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { announcesBody, currentRequest, exchangeOf } from './exchange.ts';
 import { lingeringClose } from './lingering-close.ts';

@@ -30,7 +30,8 @@ function dictionaryOf(value: string, name: string): ReturnType<typeof parseDicti
 }
 
 function hexOf(item: unknown, bytes: number, name: string): string {
-  if (!(item instanceof ArrayBuffer) || item.byteLength !== bytes) throw refuse('invalid_request', `${name} does not hold a digest of ${bytes} bytes.`);
+  if (!(item instanceof ArrayBuffer) || item.byteLength !== bytes)
+    throw refuse('invalid_request', `${name} does not hold a digest of ${bytes} bytes.`);
   return Buffer.from(item).toString('hex');
 }
 

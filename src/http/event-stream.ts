@@ -7,7 +7,11 @@ import { lockJson, tokenText } from './views.ts';
  * Lock events as server-sent events. Pull-driven: a slow client slows only its own iteration, and whoever feeds it bounds
  * what waits. A comment goes out while nothing happens, so that proxies do not cut the stream (case R19).
  */
-export async function* eventStream(events: AsyncIterable<LockEvent | LockReset>, visible: (name: string) => boolean, clock: Clock): AsyncGenerator<string> {
+export async function* eventStream(
+  events: AsyncIterable<LockEvent | LockReset>,
+  visible: (name: string) => boolean,
+  clock: Clock,
+): AsyncGenerator<string> {
   const source = events[Symbol.asyncIterator]();
   try {
     // Sends the head of the answer, so that the client knows it is watching.

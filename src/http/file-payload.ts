@@ -25,7 +25,9 @@ export function oneRange(file: OpenedFile, { start, end }: ByteRange): Payload {
 /** `multipart/byteranges` (RFC 9110, 14.6); all parts come from the one descriptor, so versions are never mixed. */
 export function severalRanges(file: OpenedFile, ranges: readonly ByteRange[], mediaType: string, boundary: string): Payload {
   const size = file.facts.sizeBytes;
-  const heads = ranges.map(({ start, end }) => `\r\n--${boundary}\r\ncontent-type: ${mediaType}\r\ncontent-range: ${contentRange(start, end, size)}\r\n\r\n`);
+  const heads = ranges.map(
+    ({ start, end }) => `\r\n--${boundary}\r\ncontent-type: ${mediaType}\r\ncontent-range: ${contentRange(start, end, size)}\r\n\r\n`,
+  );
   const tail = `\r\n--${boundary}--\r\n`;
   const framing = [...heads, tail].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   return {

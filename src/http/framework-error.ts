@@ -35,7 +35,8 @@ export function fromFramework(thrown: unknown): GatewayError {
   if (Array.isArray(error.validation)) return invalidFields(error.validation, error.validationContext);
   const known = typeof error.code === 'string' ? FRAMEWORK_CODES[error.code] : undefined;
   if (known !== undefined) return new GatewayError(known[0], { detail: known[1], cause: thrown });
-  if (thrown instanceof SyntaxError && error.statusCode === 400) return new GatewayError('invalid_request', { detail: 'The body is not valid JSON.', cause: thrown });
+  if (thrown instanceof SyntaxError && error.statusCode === 400)
+    return new GatewayError('invalid_request', { detail: 'The body is not valid JSON.', cause: thrown });
   return asGatewayError(thrown);
 }
 

@@ -88,7 +88,8 @@ export function etagCondition(value: string | undefined, name: string): EtagCond
       continue;
     }
     const tag = ENTITY_TAG.exec(rest)?.[0];
-    if (tag === undefined || tags.length >= LIMITS.entityTagsMax) throw refuse('invalid_request', `${name} is * or a list of at most ${LIMITS.entityTagsMax} quoted entity-tags.`);
+    if (tag === undefined || tags.length >= LIMITS.entityTagsMax)
+      throw refuse('invalid_request', `${name} is * or a list of at most ${LIMITS.entityTagsMax} quoted entity-tags.`);
     tags.push(tag);
     rest = rest.slice(tag.length).trimStart();
     if (rest !== '' && !rest.startsWith(',')) throw refuse('invalid_request', `${name} is not a list of entity-tags.`);

@@ -3,7 +3,15 @@
  * paths that name resources never reach it: it sees a fixed placeholder, and the raw path is decoded here, once.
  */
 import { type GatewayError, refuse } from '../domain/errors.ts';
-import { isHiddenSegment, isVolumeName, type Resource, resourceOf, segmentsFromText, segmentsFromUrl, splitResourceName } from '../domain/resource.ts';
+import {
+  isHiddenSegment,
+  isVolumeName,
+  type Resource,
+  resourceOf,
+  segmentsFromText,
+  segmentsFromUrl,
+  splitResourceName,
+} from '../domain/resource.ts';
 import type { Volumes } from '../domain/volume.ts';
 
 /** Prefixes below which everything is `{volume}/{path}`. */
@@ -97,5 +105,7 @@ function foldsNames(volumes: Volumes, volume: string): boolean {
 }
 
 function hidden(use: NameUse): GatewayError {
-  return use === 'read' ? refuse('not_found', 'There is nothing of this name.') : refuse('invalid_path', 'Names like .fencegate and .nfs* belong to the gateway or to NFS.');
+  return use === 'read'
+    ? refuse('not_found', 'There is nothing of this name.')
+    : refuse('invalid_path', 'Names like .fencegate and .nfs* belong to the gateway or to NFS.');
 }

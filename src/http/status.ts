@@ -16,9 +16,17 @@ const later = (status: number, title: string, advice: string, retryAfterMs: numb
 /** The only map from error code to HTTP status (the table of the contract). The type makes it exhaustive. */
 export const STATUS_TABLE: Readonly<Record<ErrorCode, StatusRow>> = {
   invalid_token: row(400, 'The fencing token is malformed', 'Send the token exactly as it was given: a decimal number from 1 to 2^63-1, once.'),
-  invalid_path: row(400, 'The path is not valid', 'Percent-encode each segment as UTF-8; no empty, "." or ".." segment, no control character, no backslash.'),
+  invalid_path: row(
+    400,
+    'The path is not valid',
+    'Percent-encode each segment as UTF-8; no empty, "." or ".." segment, no control character, no backslash.',
+  ),
   invalid_request: row(400, 'The request is not valid', 'Correct what the detail names.'),
-  digest_mismatch: row(400, 'The bytes do not have the announced digest', 'Send the body again; it was damaged on the way, or the digest is of another file.'),
+  digest_mismatch: row(
+    400,
+    'The bytes do not have the announced digest',
+    'Send the body again; it was damaged on the way, or the digest is of another file.',
+  ),
   incomplete_body: row(400, 'The body ended too early', 'Send the whole body again; nothing was changed.'),
   range_length_mismatch: row(400, 'Range and body differ in length', 'Send exactly as many bytes as X-Update-Range names.'),
   ttl_out_of_range: row(400, 'The time to live is out of range', 'Ask for a ttl_ms between min_ms and max_ms.'),
@@ -80,7 +88,12 @@ export const STATUS_TABLE: Readonly<Record<ErrorCode, StatusRow>> = {
   journal_unavailable: later(503, 'The journal cannot be written', 'Try again; nothing was changed.', 5_000),
   overloaded: later(503, 'The gateway is overloaded', 'Try again; nothing was changed.', 1_000),
   draining: later(503, 'The gateway is stopping', 'Try again, at another gateway if there is one; nothing was changed.', 1_000),
-  outcome_unknown: later(503, 'It is not known whether the write happened', 'Ask GET /v1/operations with the operation_id before you do anything else.', 2_000),
+  outcome_unknown: later(
+    503,
+    'It is not known whether the write happened',
+    'Ask GET /v1/operations with the operation_id before you do anything else.',
+    2_000,
+  ),
   insufficient_storage: row(507, 'There is no room on the volume', 'Free space, quota or inodes; nothing was changed.'),
 };
 

@@ -1,5 +1,12 @@
 import type { Static, TSchema } from '@sinclair/typebox';
-import type { FastifyBaseLogger, FastifyInstance, FastifyTypeProvider, RawReplyDefaultExpression, RawRequestDefaultExpression, RawServerDefault } from 'fastify';
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  FastifyTypeProvider,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerDefault,
+} from 'fastify';
 import type { HttpDeps } from './http-deps.ts';
 import type { OpenWatches } from './open-watches.ts';
 import type { UploadSlots } from './upload-slots.ts';

@@ -120,6 +120,8 @@ class Silence {
     const reject = this.#reject;
     if (reject === undefined) return;
     this.#timer?.cancel();
-    this.#timer = this.#clock.after(LIMITS.multipartSettleMs, () => reject(refuse('invalid_request', 'The multipart body has no closing delimiter.')));
+    this.#timer = this.#clock.after(LIMITS.multipartSettleMs, () =>
+      reject(refuse('invalid_request', 'The multipart body has no closing delimiter.')),
+    );
   }
 }

@@ -13,7 +13,8 @@ export class UploadSlots {
   /** Throws `too_many_uploads` before the body is asked for. */
   async run<T>(principal: Principal, upload: () => Promise<T>): Promise<T> {
     const running = this.#inFlight.get(principal.name) ?? 0;
-    if (running >= this.#max) throw refuse('too_many_uploads', `${this.#max} uploads of this principal are already running.`, { uploads_max: this.#max });
+    if (running >= this.#max)
+      throw refuse('too_many_uploads', `${this.#max} uploads of this principal are already running.`, { uploads_max: this.#max });
     this.#inFlight.set(principal.name, running + 1);
     try {
       return await upload();

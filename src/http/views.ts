@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox';
 import type { AuditRecord } from '../domain/audit-record.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
-import type { Readiness, VolumeReadiness, CoordinatorReadiness } from '../domain/health.ts';
+import type { CoordinatorReadiness, Readiness, VolumeReadiness } from '../domain/health.ts';
 import type { OperationView } from '../domain/journal.ts';
 import type { LeaseView, LockParty, LockView, SessionView } from '../domain/lock-api.ts';
 import type { AdminSession, CoordinatorState, ReadyBody, VolumeReady } from './schemas/admin.ts';

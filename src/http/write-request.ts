@@ -10,7 +10,7 @@ import type { HttpDeps } from './http-deps.ts';
 import { RequestBody } from './request-body.ts';
 import { requestSignal } from './request-signal.ts';
 import { callerOf, principalOf } from './request-state.ts';
-import { type NamedTarget, namedTarget, type NameUse, resourceFromText, resourceNamed } from './request-target.ts';
+import { type NamedTarget, type NameUse, namedTarget, resourceFromText, resourceNamed } from './request-target.ts';
 
 /** Throws `forbidden` for a name outside the principal's scopes. Sets what an audit record of a refusal is about. */
 function admitName(request: FastifyRequest, volume: string, path: string): void {
@@ -20,7 +20,11 @@ function admitName(request: FastifyRequest, volume: string, path: string): void 
 }
 
 /** The target of a route on `{volume}/{path}`, named and in scope. */
-export function targetOf(deps: HttpDeps, request: FastifyRequest, use: NameUse): { readonly target: NamedTarget; readonly resource: Resource | null } {
+export function targetOf(
+  deps: HttpDeps,
+  request: FastifyRequest,
+  use: NameUse,
+): { readonly target: NamedTarget; readonly resource: Resource | null } {
   const target = namedTarget(request.originalUrl);
   if (target.segments.length > 0 || use === 'read') admitName(request, target.volume, target.segments.join('/'));
   if (target.segments.length === 0) {

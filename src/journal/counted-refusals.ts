@@ -58,6 +58,11 @@ export class CountedRefusals {
     await Promise.all([...this.#writing]);
   }
 
+  /** Nothing more is written; what is still counted is lost. */
+  stop(): void {
+    for (const key of [...this.#windows.keys()]) this.forget(key);
+  }
+
   #endLater(key: string): Timer {
     return this.#parts.clock.after(this.#parts.windowMs, () => void this.#end(key));
   }

@@ -116,7 +116,7 @@ function face(parts: Parts): OpenedJournal {
 }
 
 async function closeAll({ journal, start, refusals, writer, reader }: Parts): Promise<void> {
-  await refusals.flush();
+  await refusals.close();
   const wasHealthy = journal.healthy;
   const settlement = await journal.drain();
   const closeReaders = async (): Promise<void> => {

@@ -60,4 +60,11 @@ export class CountingRefusalLog implements RefusalLog {
   async flush(): Promise<void> {
     await Promise.all([this.#refusals.flush(), this.#early.flush()]);
   }
+
+  /** Before the journal closes: writes what is counted, then counts no more. */
+  async close(): Promise<void> {
+    await this.flush();
+    this.#refusals.stop();
+    this.#early.stop();
+  }
 }

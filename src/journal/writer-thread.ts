@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { workerData } from 'node:worker_threads';
 import type { Database } from 'better-sqlite3';
+import { GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { AuditAppender } from './audit-appender.ts';
 import { ChainKeys } from './audit-chain.ts';
@@ -31,6 +32,7 @@ class JournalWriter {
   readonly #timers: NodeJS.Timeout[] = [];
   #failing = false;
   #superseded = false;
+  #closed = false;
 
   constructor(db: Database, data: WriterData) {
     const keys = new ChainKeys(data.auditKeys);
@@ -107,7 +109,7 @@ class JournalWriter {
 
   /** Goes on in small transactions between which the commits get their turn. */
   maintain(nowMs: number): void {
-    if (this.#failing || this.#superseded) return;
+    if (this.#failing || this.#superseded || this.#closed) return;
     let more = false;
     const failed = this.#group.upkeep(() => {
       more = this.#retention.step(nowMs);
@@ -122,6 +124,7 @@ class JournalWriter {
 
   close(settlement: SettlementNote): void {
     this.#stopTimers();
+    this.#closed = true;
     try {
       if (this.#superseded || this.#group.broken) return;
       this.#group.upkeep(() => {
@@ -147,8 +150,7 @@ function opened(): JournalWriter {
 }
 
 async function open(data: WriterData): Promise<WriterReady> {
-  prepareDataDirectory(data.dataDirectory);
-  const db = openWriterOrSayWhy(journalFile(data.dataDirectory));
+  const db = openWriterOrSayWhy(data.dataDirectory);
   try {
     assertSchemaKnown(db);
     const takeOver = await takeOwnership(db, data);
@@ -160,12 +162,15 @@ async function open(data: WriterData): Promise<WriterReady> {
   }
 }
 
-function openWriterOrSayWhy(file: string): Database {
+/** Whatever fails here is for the operator to read at the start, so the reason of the system goes into the line. */
+function openWriterOrSayWhy(dataDirectory: string): Database {
   try {
-    return openWriter(file);
+    prepareDataDirectory(dataDirectory);
+    return openWriter(journalFile(dataDirectory));
   } catch (thrown) {
+    if (thrown instanceof GatewayError) throw thrown;
     if (isBusy(thrown)) throw lockHeld(null);
-    throw thrown;
+    throw refuse('journal_unavailable', `The journal cannot be opened: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
   }
 }
 

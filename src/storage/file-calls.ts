@@ -1,16 +1,12 @@
 import * as fs from 'node:fs';
 import { LIMITS } from '../domain/limits.ts';
+import { CallRoute } from './call-route.ts';
 import { type At, Descriptor, procPath } from './descriptor.ts';
-import { LaneError } from './errno.ts';
 import type { Lane } from './lane.ts';
 import { pool } from './pool-calls.ts';
 
 /**
- * Every system call of this room, as promises, so that all other code is written once. The one switch: on a volume that is known
- * to be local, short calls are made at once on the caller's thread (a few microseconds; a trip through the thread pool costs more
- * than the call), and only what waits for the disk goes to the pool. On a network or unknown file system every call may hang, so
- * every call goes through the volume's lane to the pool.
- *
+ * Every system call of this room, as promises, so that all other code is written once; `call-route.ts` decides where each is made.
  * Rejects with the plain system error, or with a `LaneError`. Names are reached through their held parent (`descriptor.ts`).
  */
 export interface FileCalls {
@@ -65,37 +61,15 @@ const procFd = (descriptor: Descriptor): string => `/proc/self/fd/${descriptor.f
 
 class Calls implements FileCalls {
   readonly local: boolean;
-  readonly #lane: Lane;
-  readonly #unclosed: number[] = [];
+  readonly #route: CallRoute;
 
-  constructor(local: boolean, lane: Lane) {
-    this.local = local;
-    this.#lane = lane;
-  }
-
-  /** A call that is short on a local disk. */
-  async #short<T>(uses: readonly Descriptor[], now: () => T, pooled: () => Promise<T>, late?: (value: T) => void): Promise<T> {
-    if (!this.local) return this.#pooled(uses, pooled, late);
-    for (const used of uses) if (used.closed) throw new Error('a descriptor was used after it was closed');
-    return now();
-  }
-
-  /** A call that waits for a disk or a server. Its descriptors are in use until it has really ended. */
-  #pooled<T>(uses: readonly Descriptor[], pooled: () => Promise<T>, late?: (value: T) => void, deadlineMs?: number): Promise<T> {
-    if (this.#unclosed.length > 0 && this.#lane.breaker === 'closed') this.#closeLeft();
-    const held = async (): Promise<T> => {
-      for (const used of uses) used.enter();
-      try {
-        return await pooled();
-      } finally {
-        for (const used of uses) used.leave();
-      }
-    };
-    return this.#lane.run(held, late, deadlineMs);
+  constructor(route: CallRoute) {
+    this.local = route.local;
+    this.#route = route;
   }
 
   #open(uses: readonly Descriptor[], path: string | Buffer, flags: number, mode?: number): Promise<Descriptor> {
-    return this.#short(
+    return this.#route.short(
       uses,
       () => new Descriptor(fs.openSync(path, flags, mode)),
       async () => new Descriptor(await pool.open(path, flags, mode)),
@@ -115,40 +89,12 @@ class Calls implements FileCalls {
     return this.#open([directory], procFd(directory), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
   }
 
-  async close(descriptor: Descriptor): Promise<void> {
-    if (descriptor.busy) {
-      descriptor.end(() => fs.close(descriptor.fd, () => undefined));
-      return;
-    }
-    let idle = false;
-    if (
-      !descriptor.end(() => {
-        idle = true;
-      }) ||
-      !idle
-    )
-      return;
-    if (this.local) fs.closeSync(descriptor.fd);
-    else await this.#closePooled(descriptor.fd);
-  }
-
-  async #closePooled(fd: number): Promise<void> {
-    try {
-      await this.#lane.run(() => pool.close(fd));
-    } catch (thrown) {
-      if (thrown instanceof LaneError && !thrown.started) this.#unclosed.push(fd);
-      throw thrown;
-    }
-  }
-
-  /** What could not be closed while the volume did not answer is closed once it does. */
-  #closeLeft(): void {
-    // A close that fails is not repeated (trap F5); one that was not let through is on the list again.
-    for (const fd of this.#unclosed.splice(0)) this.#closePooled(fd).catch(() => undefined);
+  close(descriptor: Descriptor): Promise<void> {
+    return this.#route.close(descriptor);
   }
 
   fstat(descriptor: Descriptor): Promise<fs.BigIntStats> {
-    return this.#short(
+    return this.#route.short(
       [descriptor],
       () => fs.fstatSync(descriptor.fd, { bigint: true }),
       () => pool.fstat(descriptor.fd, { bigint: true }),
@@ -157,7 +103,7 @@ class Calls implements FileCalls {
 
   lstat(at: At): Promise<fs.BigIntStats> {
     const path = procPath(at);
-    return this.#short(
+    return this.#route.short(
       [at.dir],
       () => fs.lstatSync(path, { bigint: true }),
       () => pool.lstat(path, { bigint: true }),
@@ -165,7 +111,7 @@ class Calls implements FileCalls {
   }
 
   statfs(directory: Descriptor): Promise<fs.BigIntStatsFs> {
-    return this.#short(
+    return this.#route.short(
       [directory],
       () => fs.statfsSync(procFd(directory), { bigint: true }),
       () => pool.statfs(procFd(directory), { bigint: true }),
@@ -173,7 +119,7 @@ class Calls implements FileCalls {
   }
 
   read(descriptor: Descriptor, into: Uint8Array, position: number): Promise<number> {
-    return this.#pooled([descriptor], () => pool.read(descriptor.fd, into, position));
+    return this.#route.pooled([descriptor], () => pool.read(descriptor.fd, into, position));
   }
 
   async writeAll(descriptor: Descriptor, bytes: Uint8Array, position: number): Promise<void> {
@@ -181,12 +127,12 @@ class Calls implements FileCalls {
     for (let done = 0; done < bytes.byteLength; ) {
       const rest = done === 0 ? bytes : bytes.subarray(done);
       const count = await (isShort
-        ? this.#short(
+        ? this.#route.short(
             [descriptor],
             () => fs.writeSync(descriptor.fd, rest, 0, rest.byteLength, position + done),
             () => pool.write(descriptor.fd, rest, position + done),
           )
-        : this.#pooled([descriptor], () => pool.write(descriptor.fd, rest, position + done)));
+        : this.#route.pooled([descriptor], () => pool.write(descriptor.fd, rest, position + done)));
       // A write of nothing without an error would loop for ever.
       if (count === 0) throw Object.assign(new Error('the volume took no byte of a write'), { code: 'EIO' });
       done += count;
@@ -194,7 +140,7 @@ class Calls implements FileCalls {
   }
 
   fsync(descriptor: Descriptor): Promise<void> {
-    return this.#pooled(
+    return this.#route.pooled(
       [descriptor],
       () => pool.fsync(descriptor.fd),
       undefined,
@@ -203,11 +149,11 @@ class Calls implements FileCalls {
   }
 
   ftruncate(descriptor: Descriptor, sizeBytes: number): Promise<void> {
-    return this.#pooled([descriptor], () => pool.ftruncate(descriptor.fd, sizeBytes));
+    return this.#route.pooled([descriptor], () => pool.ftruncate(descriptor.fd, sizeBytes));
   }
 
   fchmod(descriptor: Descriptor, mode: number): Promise<void> {
-    return this.#short(
+    return this.#route.short(
       [descriptor],
       () => fs.fchmodSync(descriptor.fd, mode),
       () => pool.fchmod(descriptor.fd, mode),
@@ -215,7 +161,7 @@ class Calls implements FileCalls {
   }
 
   fchown(descriptor: Descriptor, uid: number, gid: number): Promise<void> {
-    return this.#short(
+    return this.#route.short(
       [descriptor],
       () => fs.fchownSync(descriptor.fd, uid, gid),
       () => pool.fchown(descriptor.fd, uid, gid),
@@ -224,7 +170,7 @@ class Calls implements FileCalls {
 
   setMtime(descriptor: Descriptor, mtimeNs: bigint): Promise<void> {
     const seconds = futimesSeconds(mtimeNs);
-    return this.#short(
+    return this.#route.short(
       [descriptor],
       () => fs.futimesSync(descriptor.fd, seconds, seconds),
       () => pool.futimes(descriptor.fd, seconds, seconds),
@@ -233,7 +179,7 @@ class Calls implements FileCalls {
 
   rename(from: At, to: At): Promise<void> {
     const [a, b] = [procPath(from), procPath(to)];
-    return this.#short(
+    return this.#route.short(
       [from.dir, to.dir],
       () => fs.renameSync(a, b),
       () => pool.rename(a, b),
@@ -242,7 +188,7 @@ class Calls implements FileCalls {
 
   link(existing: At, made: At): Promise<void> {
     const [a, b] = [procPath(existing), procPath(made)];
-    return this.#short(
+    return this.#route.short(
       [existing.dir, made.dir],
       () => fs.linkSync(a, b),
       () => pool.link(a, b),
@@ -251,7 +197,7 @@ class Calls implements FileCalls {
 
   unlink(at: At): Promise<void> {
     const path = procPath(at);
-    return this.#short(
+    return this.#route.short(
       [at.dir],
       () => fs.unlinkSync(path),
       () => pool.unlink(path),
@@ -260,7 +206,7 @@ class Calls implements FileCalls {
 
   mkdir(at: At, mode = 0o777): Promise<void> {
     const path = procPath(at);
-    return this.#short(
+    return this.#route.short(
       [at.dir],
       () => void fs.mkdirSync(path, mode),
       () => pool.mkdir(path, mode),
@@ -269,7 +215,7 @@ class Calls implements FileCalls {
 
   rmdir(at: At): Promise<void> {
     const path = procPath(at);
-    return this.#short(
+    return this.#route.short(
       [at.dir],
       () => fs.rmdirSync(path),
       () => pool.rmdir(path),
@@ -278,11 +224,11 @@ class Calls implements FileCalls {
 
   reflink(from: Descriptor, to: At): Promise<void> {
     const { COPYFILE_EXCL, COPYFILE_FICLONE_FORCE } = fs.constants;
-    return this.#pooled([from, to.dir], () => pool.copyFile(procFd(from), procPath(to), COPYFILE_EXCL | COPYFILE_FICLONE_FORCE));
+    return this.#route.pooled([from, to.dir], () => pool.copyFile(procFd(from), procPath(to), COPYFILE_EXCL | COPYFILE_FICLONE_FORCE));
   }
 
   openDirectory(directory: Descriptor): Promise<fs.Dir> {
-    return this.#short(
+    return this.#route.short(
       [directory],
       () => fs.opendirSync(procFd(directory), AS_BUFFERS),
       () => pool.opendir(procFd(directory), AS_BUFFERS),
@@ -291,7 +237,7 @@ class Calls implements FileCalls {
   }
 
   async readDirectory(open: fs.Dir): Promise<Buffer | null> {
-    const entry = this.local ? open.readSync() : await this.#lane.run(() => open.read());
+    const entry = this.local ? open.readSync() : await this.#route.pooled([], () => open.read());
     return entry === null ? null : (entry.name as unknown as Buffer);
   }
 
@@ -312,5 +258,5 @@ class Calls implements FileCalls {
 
 /** The calls of one volume; `local` only for file systems that are known to be on this machine's disks (`file-system.ts`). */
 export function fileCalls(local: boolean, lane: Lane): FileCalls {
-  return new Calls(local, lane);
+  return new Calls(new CallRoute(local, lane));
 }

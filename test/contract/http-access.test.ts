@@ -10,7 +10,11 @@ const codeOf = async (answer: Response): Promise<string> => {
   const text = await answer.text();
   return answer.status < 400 ? 'ok' : (JSON.parse(text) as { code: string }).code;
 };
-const json = (method: string, body: unknown): RequestInit => ({ method, body: JSON.stringify(body), headers: { 'content-type': 'application/json' } });
+const json = (method: string, body: unknown): RequestInit => ({
+  method,
+  body: JSON.stringify(body),
+  headers: { 'content-type': 'application/json' },
+});
 
 /** Method, path, body, and the roles that may (admin always may). */
 const ROUTES: readonly (readonly [string, string, RequestInit, readonly Role[] | 'open' | 'any'])[] = [
@@ -18,7 +22,12 @@ const ROUTES: readonly (readonly [string, string, RequestInit, readonly Role[] |
   ['PUT', '/v1/files/demo/d/', { method: 'PUT' }, ['writer']],
   ['DELETE', '/v1/files/demo/a.txt', { method: 'DELETE' }, ['writer']],
   ['DELETE', '/v1/files/demo/d/', { method: 'DELETE' }, ['writer']],
-  ['PATCH', '/v1/files/demo/a.txt', { method: 'PATCH', body: 'x', headers: { 'x-update-range': 'append', 'content-type': 'application/octet-stream' } }, ['writer']],
+  [
+    'PATCH',
+    '/v1/files/demo/a.txt',
+    { method: 'PATCH', body: 'x', headers: { 'x-update-range': 'append', 'content-type': 'application/octet-stream' } },
+    ['writer'],
+  ],
   ['POST', '/v1/moves', json('POST', { from: 'demo/a', to: 'demo/b' }), ['writer']],
   ['POST', '/v1/copies', json('POST', { from: 'demo/a', to: 'demo/b' }), ['writer']],
   ['GET', '/v1/files/demo/a.txt', {}, ['reader', 'writer']],
@@ -77,7 +86,8 @@ describe('who may do what', () => {
     for (const [method, path, init, allowed] of ROUTES) {
       const answer = await server.fetch(path, init);
       if ((answer.status === 401) === (allowed === 'open')) wrong.push(`${method} ${path}: ${answer.status}`);
-      if (answer.status === 401 && answer.headers.get('www-authenticate') !== 'Bearer realm="fencegate"') wrong.push(`${method} ${path}: no challenge`);
+      if (answer.status === 401 && answer.headers.get('www-authenticate') !== 'Bearer realm="fencegate"')
+        wrong.push(`${method} ${path}: no challenge`);
       await answer.body?.cancel();
     }
     expect(wrong).toEqual([]);
@@ -90,7 +100,9 @@ describe('who may do what', () => {
     server = await startHttp({ authenticated: true });
     server.deps.principal = principal('p', ['writer'], ['demo/in', 'other/']);
     const put = (path: string) => server.fetch(`/v1/files/${path}`, { method: 'PUT', body: 'x' }).then(({ status }) => status);
-    expect([await put('demo/in/a'), await put('demo/in'), await put('other/x/y'), await put('demo/inside'), await put('demo/a')]).toEqual([201, 201, 201, 403, 403]);
+    expect([await put('demo/in/a'), await put('demo/in'), await put('other/x/y'), await put('demo/inside'), await put('demo/a')]).toEqual([
+      201, 201, 201, 403, 403,
+    ]);
     expect(await codeOf(await server.fetch('/v1/files/demo/'))).toBe('forbidden');
     expect(await codeOf(await server.fetch('/v1/leases', json('POST', { resources: ['demo/in/a', 'demo/b'] })))).toBe('forbidden');
     expect(await codeOf(await server.fetch('/v1/moves', json('POST', { from: 'demo/b', to: 'demo/in/b' })))).toBe('forbidden');
@@ -102,7 +114,20 @@ describe('who may do what', () => {
     server = await startHttp({ authenticated: true });
     server.deps.principal = principal('p', ['writer'], ['demo/in']);
     await server.fetch('/v1/files/demo/a.txt', { method: 'PUT', body: 'x', headers: { 'x-fencing-token': '7', 'x-client-id': 'batch' } });
-    expect(server.deps.refusals.durable).toMatchObject([{ action: 'put', volume: 'demo', path: 'a.txt', outcome: 'rejected', code: 'forbidden', status: 403, principal: 'p', clientId: 'batch', fencingToken: 7n, count: 1 }]);
+    expect(server.deps.refusals.durable).toMatchObject([
+      {
+        action: 'put',
+        volume: 'demo',
+        path: 'a.txt',
+        outcome: 'rejected',
+        code: 'forbidden',
+        status: 403,
+        principal: 'p',
+        clientId: 'batch',
+        fencingToken: 7n,
+        count: 1,
+      },
+    ]);
   });
 
   test('when the refusal cannot be made durable the answer is journal_unavailable', async () => {
@@ -122,8 +147,18 @@ describe('who may do what', () => {
 
 describe('browsers', () => {
   test.each([
-    ['localhost', 200], ['localhost:8080', 200], ['127.0.0.1:1', 200], ['127.1.2.3', 200], ['[::1]:8080', 200], ['app.localhost', 200], ['files.example', 200], ['FILES.example:9', 200],
-    ['evil.example', 421], ['127.0.0.1.evil.example', 421], ['localhost.evil.example', 421], ['files.example@evil.example', 421],
+    ['localhost', 200],
+    ['localhost:8080', 200],
+    ['127.0.0.1:1', 200],
+    ['127.1.2.3', 200],
+    ['[::1]:8080', 200],
+    ['app.localhost', 200],
+    ['files.example', 200],
+    ['FILES.example:9', 200],
+    ['evil.example', 421],
+    ['127.0.0.1.evil.example', 421],
+    ['localhost.evil.example', 421],
+    ['files.example@evil.example', 421],
   ])('without authentication Host: %s is %i', async (host, status) => {
     server = await startHttp({ allowedHosts: ['Files.example'] });
     const client = server.raw();
@@ -151,12 +186,16 @@ describe('browsers', () => {
   ] as const)('%s with %j is %i', async (method, headers, status) => {
     server = await startHttp({ allowedOrigins: ['https://app.example'] });
     const client = server.raw();
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join('');
+    const lines = Object.entries(headers)
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join('');
     client.send(`${method} /v1/files/demo/${method === 'POST' ? 'd/' : 'a'} HTTP/1.1\r\nHost: localhost\r\n${lines}Content-Length: 0\r\n\r\n`);
     const answer = await client.answer();
     expect(answer.status).toBe(status);
     if (status === 403) expect(JSON.parse(answer.body)).toMatchObject({ code: 'cross_origin' });
-    expect(answer.headers['access-control-allow-origin']).toBe('origin' in headers && headers.origin === 'https://app.example' ? 'https://app.example' : undefined);
+    expect(answer.headers['access-control-allow-origin']).toBe(
+      'origin' in headers && headers.origin === 'https://app.example' ? 'https://app.example' : undefined,
+    );
   });
 
   test("the gateway's own origin may write", async () => {
@@ -169,11 +208,23 @@ describe('browsers', () => {
   test('a preflight of an allowed origin is answered without credentials; another gets no CORS header', async () => {
     server = await startHttp({ authenticated: true, allowedOrigins: ['https://app.example'] });
     server.deps.principal = refuse('unauthenticated', 'Who are you?');
-    const preflight = (origin: string) => server.fetch('/v1/files/demo/a.txt', { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'PUT', 'access-control-request-headers': 'x-fencing-token' } });
+    const preflight = (origin: string) =>
+      server.fetch('/v1/files/demo/a.txt', {
+        method: 'OPTIONS',
+        headers: { origin, 'access-control-request-method': 'PUT', 'access-control-request-headers': 'x-fencing-token' },
+      });
     const allowed = await preflight('https://app.example');
-    expect([allowed.status, allowed.headers.get('access-control-allow-headers'), allowed.headers.get('access-control-allow-methods')]).toEqual([204, 'x-fencing-token', 'DELETE, GET, HEAD, OPTIONS, PATCH, PUT']);
+    expect([allowed.status, allowed.headers.get('access-control-allow-headers'), allowed.headers.get('access-control-allow-methods')]).toEqual([
+      204,
+      'x-fencing-token',
+      'DELETE, GET, HEAD, OPTIONS, PATCH, PUT',
+    ]);
     const other = await preflight('https://evil.example');
-    expect([other.status, other.headers.get('access-control-allow-origin'), other.headers.get('access-control-allow-methods')]).toEqual([204, null, null]);
+    expect([other.status, other.headers.get('access-control-allow-origin'), other.headers.get('access-control-allow-methods')]).toEqual([
+      204,
+      null,
+      null,
+    ]);
   });
 });
 
@@ -232,7 +283,9 @@ describe('limits', () => {
 
   test('a principal may have so many uploads at once; the place is given back', async () => {
     server = await startHttp({ uploadsPerPrincipalMax: 1 });
-    const chunk = new Promise<void>((resolve) => { server.deps.writer.onChunk = () => resolve(); });
+    const chunk = new Promise<void>((resolve) => {
+      server.deps.writer.onChunk = () => resolve();
+    });
     const client = server.raw();
     client.send('PUT /v1/files/demo/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n\r\nabc');
     await chunk;
@@ -245,7 +298,11 @@ describe('limits', () => {
   test('while draining new work is 503 with Connection: close; reads, renewals and releases go on', async () => {
     server = await startHttp();
     server.deps.draining = true;
-    for (const [path, init] of [['/v1/files/demo/a', { method: 'PUT', body: 'x' }], ['/v1/leases', json('POST', { resource: 'demo/a' })], ['/v1/moves', json('POST', { from: 'demo/a', to: 'demo/b' })]] as const) {
+    for (const [path, init] of [
+      ['/v1/files/demo/a', { method: 'PUT', body: 'x' }],
+      ['/v1/leases', json('POST', { resource: 'demo/a' })],
+      ['/v1/moves', json('POST', { from: 'demo/a', to: 'demo/b' })],
+    ] as const) {
       const answer = await server.fetch(path, init);
       expect([answer.status, answer.headers.get('connection'), await codeOf(answer)]).toEqual([503, 'close', 'draining']);
     }
@@ -259,7 +316,11 @@ describe('limits', () => {
 
 describe('identity of requests', () => {
   test.each([
-    ['abc-123', true], ['a'.repeat(128), true], ['a'.repeat(129), false], ['has space', false], ['quo"te', false],
+    ['abc-123', true],
+    ['a'.repeat(128), true],
+    ['a'.repeat(129), false],
+    ['has space', false],
+    ['quo"te', false],
   ])('X-Request-Id %s is kept: %s', async (id, kept) => {
     server = await startHttp();
     const answer = await server.fetch('/healthz', { headers: { 'x-request-id': id } });

@@ -4,16 +4,24 @@ import { startHttp, type TestServer } from '../support/http-server.ts';
 /** What the headers of a write mean, and which of them are refused for their form. */
 
 let server: TestServer;
-beforeAll(async () => { server = await startHttp(); });
+beforeAll(async () => {
+  server = await startHttp();
+});
 afterAll(() => server.close());
 beforeEach(() => {
   Object.assign(server.deps.writer, { answer: null, refusal: null });
   server.deps.writer.calls.length = 0;
 });
 
-async function send(line: string, headers: readonly string[], body = ''): Promise<{ status: number; code: string | null; headers: Readonly<Record<string, string>> }> {
+async function send(
+  line: string,
+  headers: readonly string[],
+  body = '',
+): Promise<{ status: number; code: string | null; headers: Readonly<Record<string, string>> }> {
   const client = server.raw();
-  client.send(`${line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${headers.map((header) => `${header}\r\n`).join('')}\r\n${body}`);
+  client.send(
+    `${line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${headers.map((header) => `${header}\r\n`).join('')}\r\n${body}`,
+  );
   const answer = await client.answer();
   client.close();
   return { status: answer.status, headers: answer.headers, code: answer.status < 400 ? null : (JSON.parse(answer.body) as { code: string }).code };
@@ -24,40 +32,97 @@ const SHA256 = 'sha-256=:LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=:';
 
 test('the defaults of an envelope', async () => {
   await put();
-  expect(envelope()).toMatchObject({ presentedToken: null, leaseId: null, waitMs: 5_000, keepAlive: false, ifMatch: null, ifNoneMatch: null, digests: { content: {}, representation: {} }, idempotency: null });
+  expect(envelope()).toMatchObject({
+    presentedToken: null,
+    leaseId: null,
+    waitMs: 5_000,
+    keepAlive: false,
+    ifMatch: null,
+    ifNoneMatch: null,
+    digests: { content: {}, representation: {} },
+    idempotency: null,
+  });
 });
 
 test('every header reaches the writer', async () => {
-  await put('X-Fencing-Token: 4103', 'X-Lease-Id: lease', 'X-Client-Id: b\u00e4tch', 'X-Lock-Wait-Ms: 0', 'X-Lease-Keepalive: true', 'If-Match: "a", W/"b"', 'If-None-Match: *', `Content-Digest: ${SHA256}`, `Repr-Digest: unknown=:AAAA:, ${SHA256}`, 'Idempotency-Key: "k 1"'.replace(' 1', '-1'));
+  await put(
+    'X-Fencing-Token: 4103',
+    'X-Lease-Id: lease',
+    'X-Client-Id: b\u00e4tch',
+    'X-Lock-Wait-Ms: 0',
+    'X-Lease-Keepalive: true',
+    'If-Match: "a", W/"b"',
+    'If-None-Match: *',
+    `Content-Digest: ${SHA256}`,
+    `Repr-Digest: unknown=:AAAA:, ${SHA256}`,
+    'Idempotency-Key: "k 1"'.replace(' 1', '-1'),
+  );
   const hex = '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824';
   expect(envelope()).toMatchObject({
-    presentedToken: '4103', leaseId: 'lease', waitMs: 0, keepAlive: true, ifMatch: ['"a"', 'W/"b"'], ifNoneMatch: '*', digests: { content: { sha256: hex }, representation: { sha256: hex } },
-    idempotency: { key: 'k-1', method: 'PUT', path: 'demo/a.txt' }, caller: { clientId: 'bätch', remoteAddress: '127.0.0.1' },
+    presentedToken: '4103',
+    leaseId: 'lease',
+    waitMs: 0,
+    keepAlive: true,
+    ifMatch: ['"a"', 'W/"b"'],
+    ifNoneMatch: '*',
+    digests: { content: { sha256: hex }, representation: { sha256: hex } },
+    idempotency: { key: 'k-1', method: 'PUT', path: 'demo/a.txt' },
+    caller: { clientId: 'bätch', remoteAddress: '127.0.0.1' },
   });
 });
 
 test.each([
-  ['X-Fencing-Token:'], ['X-Fencing-Token: 5', 'X-Fencing-Token: 9'], ['X-Fencing-Token: 5', 'x-fencing-token: 5'], [`X-Fencing-Token: ${'9'.repeat(2_000)}`],
+  ['X-Fencing-Token:'],
+  ['X-Fencing-Token: 5', 'X-Fencing-Token: 9'],
+  ['X-Fencing-Token: 5', 'x-fencing-token: 5'],
+  [`X-Fencing-Token: ${'9'.repeat(2_000)}`],
 ])('%s %s is 400 invalid_token', async (...headers) => {
   expect(await put(...headers)).toMatchObject({ status: 400, code: 'invalid_token' });
   expect(server.deps.writer.calls).toEqual([]);
 });
 
 test.each([
-  ['X-Lease-Id:'], ['X-Lease-Id: a', 'X-Lease-Id: b'], ['X-Lock-Wait-Ms: 60001'], ['X-Lock-Wait-Ms: -1'], ['X-Lock-Wait-Ms: 5e3'], ['X-Lock-Wait-Ms: 05'], ['X-Lease-Keepalive: yes'],
-  ['If-Match: v1'], ['If-Match: "a" "b"'], ['If-Match:'], ['If-None-Match: *, "a"'], ['Content-Digest: sha-256=abc'], ['Content-Digest: sha-256=:AAAA:'], ['Repr-Digest: ;;'], ['Repr-Digest: sha-256'],
-  ['Idempotency-Key: "open'], ['Idempotency-Key: two words'], [`Idempotency-Key: ${'k'.repeat(256)}`], ['Idempotency-Key: a', 'Idempotency-Key: b'], ['Idempotency-Key: ""'], ['Content-Range: bytes 0-4/5'],
-  [`X-Client-Id: ${'c'.repeat(257)}`], ['X-Client-Id: \u00ff\u00fe'],
+  ['X-Lease-Id:'],
+  ['X-Lease-Id: a', 'X-Lease-Id: b'],
+  ['X-Lock-Wait-Ms: 60001'],
+  ['X-Lock-Wait-Ms: -1'],
+  ['X-Lock-Wait-Ms: 5e3'],
+  ['X-Lock-Wait-Ms: 05'],
+  ['X-Lease-Keepalive: yes'],
+  ['If-Match: v1'],
+  ['If-Match: "a" "b"'],
+  ['If-Match:'],
+  ['If-None-Match: *, "a"'],
+  ['Content-Digest: sha-256=abc'],
+  ['Content-Digest: sha-256=:AAAA:'],
+  ['Repr-Digest: ;;'],
+  ['Repr-Digest: sha-256'],
+  ['Idempotency-Key: "open'],
+  ['Idempotency-Key: two words'],
+  [`Idempotency-Key: ${'k'.repeat(256)}`],
+  ['Idempotency-Key: a', 'Idempotency-Key: b'],
+  ['Idempotency-Key: ""'],
+  ['Content-Range: bytes 0-4/5'],
+  [`X-Client-Id: ${'c'.repeat(257)}`],
+  ['X-Client-Id: \u00ff\u00fe'],
 ])('%s is 400 invalid_request', async (...headers) => {
   const client = server.raw();
-  client.send(Buffer.from(`PUT /v1/files/demo/a.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n${headers.map((header) => `${header}\r\n`).join('')}\r\nhello`, 'latin1'));
+  client.send(
+    Buffer.from(
+      `PUT /v1/files/demo/a.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n${headers.map((header) => `${header}\r\n`).join('')}\r\nhello`,
+      'latin1',
+    ),
+  );
   const answer = await client.answer();
   expect([answer.status, (JSON.parse(answer.body) as { code: string }).code]).toEqual([400, 'invalid_request']);
   expect(server.deps.writer.calls).toEqual([]);
 });
 
 test.each([
-  [['Idempotency-Key: abc'], 'abc'], [['Idempotency-Key: "abc"'], 'abc'], [['Idempotency-Key: 8e03978e-40d5-43e8-bc93-6894a57f9324'], '8e03978e-40d5-43e8-bc93-6894a57f9324'], [['Idempotency-Key: "a\\"b"'], 'a"b'],
+  [['Idempotency-Key: abc'], 'abc'],
+  [['Idempotency-Key: "abc"'], 'abc'],
+  [['Idempotency-Key: 8e03978e-40d5-43e8-bc93-6894a57f9324'], '8e03978e-40d5-43e8-bc93-6894a57f9324'],
+  [['Idempotency-Key: "a\\"b"'], 'a"b'],
 ])('%j is the key %s', async (headers, key) => {
   await put(...headers);
   expect(envelope()?.idempotency?.key).toBe(key);
@@ -71,7 +136,15 @@ test('a fingerprint tells requests apart by length, digest, conditions and range
   const plain = await of();
   expect(await of('X-Fencing-Token: 9')).toBe(plain);
   expect(await of()).toBe(plain);
-  expect(new Set([plain, await of('If-Match: "a"'), await of('If-None-Match: *'), await of(`Content-Digest: ${SHA256}`), await of(`Repr-Digest: ${SHA256}`)]).size).toBe(5);
+  expect(
+    new Set([
+      plain,
+      await of('If-Match: "a"'),
+      await of('If-None-Match: *'),
+      await of(`Content-Digest: ${SHA256}`),
+      await of(`Repr-Digest: ${SHA256}`),
+    ]).size,
+  ).toBe(5);
   await send('PUT /v1/files/demo/a.txt', ['Idempotency-Key: k'], 'longer than hello');
   expect(envelope()?.idempotency?.fingerprint).not.toBe(plain);
 });
@@ -92,16 +165,27 @@ test('a stored answer is sent as it was, and says that it is one', async () => {
 });
 
 test.each([
-  ['append', { kind: 'append' }], ['bytes=0-4', { kind: 'bytes', start: 0, end: 4 }], ['bytes=10-', { kind: 'bytes', start: 10, end: null }],
+  ['append', { kind: 'append' }],
+  ['bytes=0-4', { kind: 'bytes', start: 0, end: 4 }],
+  ['bytes=10-', { kind: 'bytes', start: 10, end: null }],
 ])('X-Update-Range: %s', async (range, target) => {
-  await send('PATCH /v1/files/demo/a.txt', [`X-Update-Range: ${range}`, 'Upload-Offset: 10', 'Content-Type: application/x-sabredav-partialupdate'], 'hello');
+  await send(
+    'PATCH /v1/files/demo/a.txt',
+    [`X-Update-Range: ${range}`, 'Upload-Offset: 10', 'Content-Type: application/x-sabredav-partialupdate'],
+    'hello',
+  );
   expect(server.deps.writer.calls.at(-1)?.extra).toEqual({ target, offset: 10 });
 });
 
 test.each([
-  [[], 'invalid_request', 400], [['X-Update-Range: bytes=-5'], 'invalid_request', 400], [['X-Update-Range: bytes=5-4'], 'invalid_request', 400], [['X-Update-Range: bytes=0-1,3-4'], 'invalid_request', 400],
-  [['X-Update-Range: append', 'X-Update-Range: append'], 'invalid_request', 400], [['X-Update-Range: append', 'Upload-Offset: -1'], 'invalid_request', 400],
-  [['X-Update-Range: append', 'Content-Type: text/plain'], 'unsupported_media_type', 415], [['X-Update-Range: append', 'Content-Encoding: gzip'], 'unsupported_media_type', 415],
+  [[], 'invalid_request', 400],
+  [['X-Update-Range: bytes=-5'], 'invalid_request', 400],
+  [['X-Update-Range: bytes=5-4'], 'invalid_request', 400],
+  [['X-Update-Range: bytes=0-1,3-4'], 'invalid_request', 400],
+  [['X-Update-Range: append', 'X-Update-Range: append'], 'invalid_request', 400],
+  [['X-Update-Range: append', 'Upload-Offset: -1'], 'invalid_request', 400],
+  [['X-Update-Range: append', 'Content-Type: text/plain'], 'unsupported_media_type', 415],
+  [['X-Update-Range: append', 'Content-Encoding: gzip'], 'unsupported_media_type', 415],
 ] as const)('PATCH with %j is %s', async (headers, code, status) => {
   expect(await send('PATCH /v1/files/demo/a.txt', headers, 'hello')).toMatchObject({ status, code });
   expect(server.deps.writer.calls).toEqual([]);
@@ -124,8 +208,17 @@ test('directories: PUT and DELETE with a trailing slash; a body, and the root, a
 test('moves and copies carry both names and tokens', async () => {
   const body = JSON.stringify({ from: 'demo/a', to: 'other/b', overwrite: true, from_token: '7', to_token: '8' });
   expect((await send('POST /v1/moves', ['Content-Type: application/json'], body)).status).toBe(201);
-  expect(server.deps.writer.calls.at(-1)).toMatchObject({ verb: 'moveFile', extra: { from: { name: 'demo/a' }, to: { name: 'other/b' }, overwrite: true, fromToken: '7', toToken: '8' } });
-  expect(await send('POST /v1/moves', ['Content-Type: application/json'], JSON.stringify({ from: 'demo/.nfs1', to: 'demo/b' }))).toMatchObject({ code: 'invalid_path' });
-  expect(await send('POST /v1/copies', ['Content-Type: application/json'], JSON.stringify({ from: 'demo/.nfs1', to: 'demo/b' }))).toMatchObject({ code: 'not_found' });
-  expect(await send('POST /v1/moves', ['Content-Type: application/json'], JSON.stringify({ from: 'demo/a' }))).toMatchObject({ code: 'invalid_request' });
+  expect(server.deps.writer.calls.at(-1)).toMatchObject({
+    verb: 'moveFile',
+    extra: { from: { name: 'demo/a' }, to: { name: 'other/b' }, overwrite: true, fromToken: '7', toToken: '8' },
+  });
+  expect(await send('POST /v1/moves', ['Content-Type: application/json'], JSON.stringify({ from: 'demo/.nfs1', to: 'demo/b' }))).toMatchObject({
+    code: 'invalid_path',
+  });
+  expect(await send('POST /v1/copies', ['Content-Type: application/json'], JSON.stringify({ from: 'demo/.nfs1', to: 'demo/b' }))).toMatchObject({
+    code: 'not_found',
+  });
+  expect(await send('POST /v1/moves', ['Content-Type: application/json'], JSON.stringify({ from: 'demo/a' }))).toMatchObject({
+    code: 'invalid_request',
+  });
 });

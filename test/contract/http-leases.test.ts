@@ -6,7 +6,9 @@ import { leaseView } from '../support/http-fakes.ts';
 import { startHttp, type TestServer } from '../support/http-server.ts';
 
 let server: TestServer;
-beforeAll(async () => { server = await startHttp(); });
+beforeAll(async () => {
+  server = await startHttp();
+});
 afterAll(() => server.close());
 beforeEach(() => {
   Object.assign(server.deps.locks, { refusal: null, view: leaseView(), created: true });
@@ -18,9 +20,27 @@ const api = () => request(server.url);
 const lastCall = () => server.deps.locks.calls.at(-1);
 
 const HELD = {
-  lease_id: 'secret-lease', lease_ref: 'lr_1', resource: 'demo/a.txt', resources: ['demo/a.txt'], mode: 'exclusive', state: 'held', fencing_token: '4103', signed_token: null,
-  client_id: null, session_id: 'secret-session', priority: 5, hold_count: 1, hold_id: null, ttl_ms: 30_000, expires_in_ms: 30_000, lease_expires_at: '2026-01-01T00:00:30.000Z',
-  granted_at: '2026-01-01T00:00:00.000Z', queue_position: null, acquired_znode_path: null, reason: null, metadata: null,
+  lease_id: 'secret-lease',
+  lease_ref: 'lr_1',
+  resource: 'demo/a.txt',
+  resources: ['demo/a.txt'],
+  mode: 'exclusive',
+  state: 'held',
+  fencing_token: '4103',
+  signed_token: null,
+  client_id: null,
+  session_id: 'secret-session',
+  priority: 5,
+  hold_count: 1,
+  hold_id: null,
+  ttl_ms: 30_000,
+  expires_in_ms: 30_000,
+  lease_expires_at: '2026-01-01T00:00:30.000Z',
+  granted_at: '2026-01-01T00:00:00.000Z',
+  queue_position: null,
+  acquired_znode_path: null,
+  reason: null,
+  metadata: null,
 };
 
 test('a lease is taken with the defaults of the contract', async () => {
@@ -28,19 +48,52 @@ test('a lease is taken with the defaults of the contract', async () => {
   expect(answer.body).toEqual(HELD);
   expect(answer.headers['location']).toBe('/v1/leases/secret-lease');
   expect(lastCall()?.args[1]).toMatchObject({
-    mode: 'exclusive', ttlMs: null, waitMs: 0, maxWaitMs: null, maxHoldMs: null, priority: 5, clientId: null, sessionId: null, holdId: null, lockDelayMs: null, metadata: null,
+    mode: 'exclusive',
+    ttlMs: null,
+    waitMs: 0,
+    maxWaitMs: null,
+    maxHoldMs: null,
+    priority: 5,
+    clientId: null,
+    sessionId: null,
+    holdId: null,
+    lockDelayMs: null,
+    metadata: null,
   });
 });
 
 test('every member of the request reaches the lock service', async () => {
-  await api().post('/v1/leases').send({
-    resources: ['demo/a', 'demo/b'], mode: 'shared', ttl_ms: 5_000, wait_ms: 10, max_wait_ms: 20, max_hold_ms: 30, priority: 9, client_id: 'batch', session_id: 's', hold_id: 'h',
-    lock_delay_ms: 40, metadata: { job: 7 },
-  }).expect(201);
+  await api()
+    .post('/v1/leases')
+    .send({
+      resources: ['demo/a', 'demo/b'],
+      mode: 'shared',
+      ttl_ms: 5_000,
+      wait_ms: 10,
+      max_wait_ms: 20,
+      max_hold_ms: 30,
+      priority: 9,
+      client_id: 'batch',
+      session_id: 's',
+      hold_id: 'h',
+      lock_delay_ms: 40,
+      metadata: { job: 7 },
+    })
+    .expect(201);
   expect(lastCall()?.args[1]).toMatchObject({
-    mode: 'shared', ttlMs: 5_000, waitMs: 10, maxWaitMs: 20, maxHoldMs: 30, priority: 9, clientId: 'batch', sessionId: 's', holdId: 'h', lockDelayMs: 40, metadata: { job: 7 },
+    mode: 'shared',
+    ttlMs: 5_000,
+    waitMs: 10,
+    maxWaitMs: 20,
+    maxHoldMs: 30,
+    priority: 9,
+    clientId: 'batch',
+    sessionId: 's',
+    holdId: 'h',
+    lockDelayMs: 40,
+    metadata: { job: 7 },
   });
-  expect((lastCall()?.args[1] as { resources: { name: string }[] }).resources.map(({ name }) => name)).toEqual(['demo/a', 'demo/b']);
+  expect(lastCall()?.args[1]).toMatchObject({ resources: [{ name: 'demo/a' }, { name: 'demo/b' }] });
 });
 
 test('re-entrant is 200, waiting is 202 with its place', async () => {
@@ -53,7 +106,10 @@ test('re-entrant is 200, waiting is 202 with its place', async () => {
 
 test('a token above 2^53 keeps its digits, and a lease over several has no single resource', async () => {
   const [first] = leaseView().resources;
-  server.deps.locks.view = leaseView({ fencingToken: fencingToken(9_223_372_036_854_775_807n), resources: first === undefined ? [] : [first, { ...first, name: 'demo/b' }] });
+  server.deps.locks.view = leaseView({
+    fencingToken: fencingToken(9_223_372_036_854_775_807n),
+    resources: first === undefined ? [] : [first, { ...first, name: 'demo/b' }],
+  });
   const answer = await api().get('/v1/leases/secret-lease').expect(200);
   expect(answer.body).toMatchObject({ fencing_token: '9223372036854775807', resource: null, resources: ['demo/a.txt', 'demo/b'] });
 });
@@ -90,16 +146,37 @@ test('a lease on a lock-only volume is taken; on no volume it is 404, audited', 
 });
 
 test('what is not JSON is told so', async () => {
-  await api().post('/v1/leases').type('json').send('{"resource":').expect(400).expect(({ body }) => { expect(body).toMatchObject({ code: 'invalid_request' }); });
-  await api().post('/v1/leases').type('form').send('resource=demo%2Fa').expect(415).expect(({ body }) => { expect(body).toMatchObject({ code: 'unsupported_media_type' }); });
+  await api()
+    .post('/v1/leases')
+    .type('json')
+    .send('{"resource":')
+    .expect(400)
+    .expect(({ body }) => {
+      expect(body).toMatchObject({ code: 'invalid_request' });
+    });
+  await api()
+    .post('/v1/leases')
+    .type('form')
+    .send('resource=demo%2Fa')
+    .expect(415)
+    .expect(({ body }) => {
+      expect(body).toMatchObject({ code: 'unsupported_media_type' });
+    });
   await api().post('/v1/leases').type('json').send('{"resource":"demo/a","__proto__":{"x":1}}').expect(400);
-  await api().post('/v1/leases').type('json').send(JSON.stringify({ resource: 'x'.repeat(1_100_000) })).expect(413);
+  await api()
+    .post('/v1/leases')
+    .type('json')
+    .send(JSON.stringify({ resource: 'x'.repeat(1_100_000) }))
+    .expect(413);
 });
 
-test.each(['application/json', 'application/x-www-form-urlencoded', 'text/plain', 'nonsense/x'])('renew takes an empty body called %s', async (type) => {
-  await api().post('/v1/leases/secret-lease/renew').set('content-type', type).set('content-length', '0').expect(200);
-  expect(lastCall()).toMatchObject({ name: 'renew' });
-});
+test.each(['application/json', 'application/x-www-form-urlencoded', 'text/plain', 'nonsense/x'])(
+  'renew takes an empty body called %s',
+  async (type) => {
+    await api().post('/v1/leases/secret-lease/renew').set('content-type', type).set('content-length', '0').expect(200);
+    expect(lastCall()).toMatchObject({ name: 'renew' });
+  },
+);
 
 test('convert is 200 when done and 202 while it waits for the other readers', async () => {
   await api().post('/v1/leases/x/convert').send({ mode: 'exclusive' }).expect(200);
@@ -123,7 +200,12 @@ test('release takes a hold, or all', async () => {
 });
 
 test.each([
-  ['lock_not_acquired', 409], ['deadlock', 409], ['queue_full', 429], ['ttl_out_of_range', 400], ['coordinator_suspended', 503], ['session_ended', 409],
+  ['lock_not_acquired', 409],
+  ['deadlock', 409],
+  ['queue_full', 429],
+  ['ttl_out_of_range', 400],
+  ['coordinator_suspended', 503],
+  ['session_ended', 409],
 ] as const)('%s of the lock service leaves as %i and is not audited twice', async (code, status) => {
   server.deps.locks.refusal = refuse(code, 'No.', { min_ms: 1_000 });
   const answer = await api().post('/v1/leases').send({ resource: 'demo/a' }).expect(status);
@@ -137,22 +219,48 @@ test('sessions are made, renewed one by one or many at once, and ended', async (
   await api().post('/v1/sessions').send({ ttl_ms: 5_000, client_id: 'batch' }).expect(201);
   expect(lastCall()?.args[1]).toEqual({ ttlMs: 5_000, clientId: 'batch' });
   expect((await api().post('/v1/sessions/s/heartbeat').expect(200)).body).toEqual({ expires_in_ms: 30_000, lost: [] });
-  const many = await api().post('/v1/sessions/heartbeats').send({ session_ids: ['s', 'gone'] }).expect(200);
-  expect(many.body).toEqual({ sessions: [{ session_id: 's', expires_in_ms: 30_000, lost: [], code: null }, { session_id: 'gone', expires_in_ms: null, lost: [], code: 'session_not_found' }] });
-  await api().post('/v1/sessions/heartbeats').send({ session_ids: Array.from({ length: 1_001 }, () => 's') }).expect(400);
+  const many = await api()
+    .post('/v1/sessions/heartbeats')
+    .send({ session_ids: ['s', 'gone'] })
+    .expect(200);
+  expect(many.body).toEqual({
+    sessions: [
+      { session_id: 's', expires_in_ms: 30_000, lost: [], code: null },
+      { session_id: 'gone', expires_in_ms: null, lost: [], code: 'session_not_found' },
+    ],
+  });
+  await api()
+    .post('/v1/sessions/heartbeats')
+    .send({ session_ids: Array.from({ length: 1_001 }, () => 's') })
+    .expect(400);
   await api().delete('/v1/sessions/s').expect(204);
 });
 
 test('the lock of a name never locked has empty lists', async () => {
   const answer = await api().get('/v1/locks/demo/a%20b').expect(200);
-  expect(answer.body).toEqual({ resource: 'demo/a b', mode: null, high_water_mark: null, holders: [], waiters: [], queue_length: 0, wait_estimate_ms: null, znode_path: '/locks/demo/x' });
+  expect(answer.body).toEqual({
+    resource: 'demo/a b',
+    mode: null,
+    high_water_mark: null,
+    holders: [],
+    waiters: [],
+    queue_length: 0,
+    wait_estimate_ms: null,
+    znode_path: '/locks/demo/x',
+  });
   await api().get('/v1/locks/demo/a/').expect(400);
   await api().get('/v1/locks/demo/.fencegate').expect(404);
 });
 
 test('locks are listed with their filters, and an unknown filter is refused', async () => {
   await api().get('/v1/locks?volume=demo&state=held&older_than_ms=5&limit=7&cursor=c').expect(200);
-  expect(server.deps.locks.calls.find(({ name }) => name === 'locks')?.args[0]).toEqual({ volume: 'demo', state: 'held', olderThanMs: 5, limit: 7, cursor: 'c' });
+  expect(server.deps.locks.calls.find(({ name }) => name === 'locks')?.args[0]).toEqual({
+    volume: 'demo',
+    state: 'held',
+    olderThanMs: 5,
+    limit: 7,
+    cursor: 'c',
+  });
   await api().get('/v1/locks?stat=held').expect(400);
   await api().get('/v1/locks?volume=nowhere').expect(404);
 });
@@ -161,17 +269,29 @@ test('a watch sends events with their seq as id, and a reset with the present st
   const at = '2026-01-01T00:00:00.000Z';
   server.deps.feed = [
     { type: 'reset', seq: 6, at, locks: [] },
-    { type: 'granted', seq: 7, at, resource: 'demo/a', leaseRef: 'lr_1', clientId: null, mode: 'exclusive', fencingToken: fencingToken(4103n), reason: null },
+    {
+      type: 'granted',
+      seq: 7,
+      at,
+      resource: 'demo/a',
+      leaseRef: 'lr_1',
+      clientId: null,
+      mode: 'exclusive',
+      fencingToken: fencingToken(4103n),
+      reason: null,
+    },
     { type: 'suspended', seq: 8, at, resource: null, leaseRef: null, clientId: null, mode: null, fencingToken: null, reason: 'no contact' },
   ];
   const answer = await server.fetch('/v1/watch/demo/a', { headers: { 'last-event-id': '3' } });
   expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
-  expect(await answer.text()).toBe([
-    ': watching\n\n',
-    `id: 6\nevent: reset\ndata: {"seq":6,"at":"${at}","locks":[]}\n\n`,
-    `id: 7\nevent: granted\ndata: {"seq":7,"at":"${at}","resource":"demo/a","lease_ref":"lr_1","client_id":null,"mode":"exclusive","fencing_token":"4103","reason":null}\n\n`,
-    `id: 8\nevent: suspended\ndata: {"seq":8,"at":"${at}","resource":null,"lease_ref":null,"client_id":null,"mode":null,"fencing_token":null,"reason":"no contact"}\n\n`,
-  ].join(''));
+  expect(await answer.text()).toBe(
+    [
+      ': watching\n\n',
+      `id: 6\nevent: reset\ndata: {"seq":6,"at":"${at}","locks":[]}\n\n`,
+      `id: 7\nevent: granted\ndata: {"seq":7,"at":"${at}","resource":"demo/a","lease_ref":"lr_1","client_id":null,"mode":"exclusive","fencing_token":"4103","reason":null}\n\n`,
+      `id: 8\nevent: suspended\ndata: {"seq":8,"at":"${at}","resource":null,"lease_ref":null,"client_id":null,"mode":null,"fencing_token":null,"reason":"no contact"}\n\n`,
+    ].join(''),
+  );
 });
 
 test('a watch of a session that is gone is 404; a bad Last-Event-ID is 400', async () => {

@@ -3,21 +3,29 @@ import { SystemClock } from '../../src/observability/system-clock.ts';
 import { startHttp, type TestServer } from '../support/http-server.ts';
 
 let server: TestServer;
-beforeAll(async () => { server = await startHttp({ bodyBytesMax: 100_000 }, (deps) => Object.assign(deps, { clock: new SystemClock() })); });
+beforeAll(async () => {
+  server = await startHttp({ bodyBytesMax: 100_000 }, (deps) => Object.assign(deps, { clock: new SystemClock() }));
+});
 afterAll(() => server.close());
-beforeEach(() => { server.deps.writer.calls.length = 0; });
+beforeEach(() => {
+  server.deps.writer.calls.length = 0;
+});
 
 const B = 'xyz';
 const part = (filename: string | null, text: string, name = 'f') =>
   `--${B}\r\nContent-Disposition: form-data; name="${name}"${filename === null ? '' : `; filename="${filename}"`}\r\n${filename === null ? '' : 'Content-Type: text/plain\r\n'}\r\n${text}\r\n`;
 const END = `--${B}--\r\n`;
-const post = (body: string, type = `multipart/form-data; boundary=${B}`, path = 'demo/in/') => server.fetch(`/v1/files/${path}`, { method: 'POST', body, headers: { 'content-type': type } });
-const codeOf = async (answer: Response) => [answer.status, (await answer.json() as { code: string }).code];
+const post = (body: string, type = `multipart/form-data; boundary=${B}`, path = 'demo/in/') =>
+  server.fetch(`/v1/files/${path}`, { method: 'POST', body, headers: { 'content-type': type } });
+const codeOf = async (answer: Response) => [answer.status, ((await answer.json()) as { code: string }).code];
 
 test('several files reach the writer with their names as sent', async () => {
   const answer = await post(part('a.txt', 'one') + part('b.txt', 'two') + END);
   expect(answer.status).toBe(201);
-  expect(server.deps.writer.calls[0]?.files.map(({ filename, bytes }) => [filename, bytes.toString()])).toEqual([['a.txt', 'one'], ['b.txt', 'two']]);
+  expect(server.deps.writer.calls[0]?.files.map(({ filename, bytes }) => [filename, bytes.toString()])).toEqual([
+    ['a.txt', 'one'],
+    ['b.txt', 'two'],
+  ]);
   expect(server.deps.writer.calls[0]?.resource?.name).toBe('demo/in');
 });
 
@@ -55,7 +63,11 @@ test('B17: a file over the limit is never taken as a shorter file', async () => 
 });
 
 test('more files than the limit are refused', async () => {
-  const answer = await post(Array.from({ length: 1_001 }, (_, i) => part(`f${i}`, '')).join('') .slice(0, 99_000) + END);
+  const answer = await post(
+    Array.from({ length: 1_001 }, (_, i) => part(`f${i}`, ''))
+      .join('')
+      .slice(0, 99_000) + END,
+  );
   expect((await codeOf(answer))[1]).toMatch(/^(body_too_large|invalid_request)$/);
   expect(server.deps.writer.calls).toEqual([]);
 });
@@ -70,7 +82,9 @@ test('multipart without a boundary is 400', async () => {
 
 test('a connection that ends in the middle of a form is incomplete_body', async () => {
   const client = server.raw();
-  client.send(`POST /v1/files/demo/in/ HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=${B}\r\nContent-Length: 5000\r\n\r\n${part('a.txt', 'one')}`);
+  client.send(
+    `POST /v1/files/demo/in/ HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=${B}\r\nContent-Length: 5000\r\n\r\n${part('a.txt', 'one')}`,
+  );
   client.socket.end();
   expect(JSON.parse((await client.answer()).body)).toMatchObject({ code: 'incomplete_body' });
 });

@@ -22,7 +22,7 @@ let document: Document;
 beforeAll(async () => {
   server = await startHttp({ authenticated: true });
   server.deps.principal = refuse('unauthenticated', 'Who are you?');
-  document = await (await server.fetch('/openapi.json')).json() as Document;
+  document = (await (await server.fetch('/openapi.json')).json()) as Document;
 });
 afterAll(() => server.close());
 
@@ -30,14 +30,41 @@ afterAll(() => server.close());
 const OPERATIONS: Readonly<Record<string, readonly string[]>> = {
   '/v1/files/{volume}/{path}': ['delete', 'get', 'head', 'patch', 'put'],
   '/v1/files/{volume}/{path}/': ['delete', 'get', 'head', 'post', 'put'],
-  '/v1/moves': ['post'], '/v1/copies': ['post'], '/v1/volumes': ['get', 'head'], '/v1/operations': ['get', 'head'], '/v1/operations/{operation_id}': ['get', 'head'],
-  '/v1/leases': ['post'], '/v1/leases/{lease_id}': ['delete', 'get', 'head'], '/v1/leases/{lease_id}/renew': ['post'], '/v1/leases/{lease_id}/convert': ['post'],
-  '/v1/sessions': ['post'], '/v1/sessions/{session_id}': ['delete'], '/v1/sessions/{session_id}/heartbeat': ['post'], '/v1/sessions/heartbeats': ['post'], '/v1/sessions/{session_id}/watch': ['get', 'head'],
-  '/v1/locks': ['get', 'head'], '/v1/locks/{volume}/{path}': ['get', 'head'], '/v1/watch': ['get', 'head'], '/v1/watch/{volume}/{path}': ['get', 'head'],
-  '/v1/audit': ['get', 'head'], '/v1/audit/verify': ['get', 'head'],
-  '/v1/admin/locks/break': ['post'], '/v1/admin/doctor': ['get', 'head'], '/v1/admin/doctor/fixes': ['post'], '/v1/admin/fences/{volume}/{path}': ['get', 'head'], '/v1/admin/fences/rebase': ['post'],
-  '/v1/admin/volumes/{name}/adopt': ['post'], '/v1/admin/volumes': ['get', 'head'], '/v1/admin/sessions': ['get', 'head'], '/v1/admin/sessions/{session_ref}': ['delete'],
-  '/healthz': ['get', 'head'], '/readyz': ['get', 'head'], '/metrics': ['get', 'head'], '/': ['get', 'head'], '/docs/problems/{code}': ['get', 'head'], '/openapi.json': ['get', 'head'],
+  '/v1/moves': ['post'],
+  '/v1/copies': ['post'],
+  '/v1/volumes': ['get', 'head'],
+  '/v1/operations': ['get', 'head'],
+  '/v1/operations/{operation_id}': ['get', 'head'],
+  '/v1/leases': ['post'],
+  '/v1/leases/{lease_id}': ['delete', 'get', 'head'],
+  '/v1/leases/{lease_id}/renew': ['post'],
+  '/v1/leases/{lease_id}/convert': ['post'],
+  '/v1/sessions': ['post'],
+  '/v1/sessions/{session_id}': ['delete'],
+  '/v1/sessions/{session_id}/heartbeat': ['post'],
+  '/v1/sessions/heartbeats': ['post'],
+  '/v1/sessions/{session_id}/watch': ['get', 'head'],
+  '/v1/locks': ['get', 'head'],
+  '/v1/locks/{volume}/{path}': ['get', 'head'],
+  '/v1/watch': ['get', 'head'],
+  '/v1/watch/{volume}/{path}': ['get', 'head'],
+  '/v1/audit': ['get', 'head'],
+  '/v1/audit/verify': ['get', 'head'],
+  '/v1/admin/locks/break': ['post'],
+  '/v1/admin/doctor': ['get', 'head'],
+  '/v1/admin/doctor/fixes': ['post'],
+  '/v1/admin/fences/{volume}/{path}': ['get', 'head'],
+  '/v1/admin/fences/rebase': ['post'],
+  '/v1/admin/volumes/{name}/adopt': ['post'],
+  '/v1/admin/volumes': ['get', 'head'],
+  '/v1/admin/sessions': ['get', 'head'],
+  '/v1/admin/sessions/{session_ref}': ['delete'],
+  '/healthz': ['get', 'head'],
+  '/readyz': ['get', 'head'],
+  '/metrics': ['get', 'head'],
+  '/': ['get', 'head'],
+  '/docs/problems/{code}': ['get', 'head'],
+  '/openapi.json': ['get', 'head'],
 };
 
 test('the document has every path and method of the contract, and no other', () => {
@@ -52,7 +79,8 @@ test('every code is documented somewhere, and every problem as problem+json', ()
   for (const operations of Object.values(document.paths)) {
     for (const { operationId, responses } of Object.values(operations)) {
       for (const [status, answer] of Object.entries(responses)) {
-        if (Number(status) >= 400 && operationId !== 'get_readyz' && operationId !== 'head_readyz') expect([operationId, status, Object.keys(answer.content ?? {})]).toEqual([operationId, status, ['application/problem+json']]);
+        if (Number(status) >= 400 && operationId !== 'get_readyz' && operationId !== 'head_readyz')
+          expect([operationId, status, Object.keys(answer.content ?? {})]).toEqual([operationId, status, ['application/problem+json']]);
         expect(answer.headers).toHaveProperty('X-Request-Id');
       }
     }
@@ -63,8 +91,21 @@ test('every write documents its headers and those of its answer', () => {
   for (const method of ['put', 'patch', 'delete'] as const) {
     const operation = document.paths['/v1/files/{volume}/{path}']?.[method];
     const names = operation?.parameters?.filter((parameter) => parameter.in === 'header').map(({ name }) => name.toLowerCase());
-    for (const name of ['x-fencing-token', 'x-lease-id', 'x-client-id', 'x-lock-wait-ms', 'x-lease-keepalive', 'if-match', 'if-none-match', 'content-digest', 'repr-digest', 'idempotency-key']) expect(names).toContain(name);
-    for (const [status, answer] of Object.entries(operation?.responses ?? {})) if (Number(status) < 300) expect(answer.headers).toMatchObject({ 'X-Fencing-Token': {}, 'X-Operation-Id': {} });
+    for (const name of [
+      'x-fencing-token',
+      'x-lease-id',
+      'x-client-id',
+      'x-lock-wait-ms',
+      'x-lease-keepalive',
+      'if-match',
+      'if-none-match',
+      'content-digest',
+      'repr-digest',
+      'idempotency-key',
+    ])
+      expect(names).toContain(name);
+    for (const [status, answer] of Object.entries(operation?.responses ?? {}))
+      if (Number(status) < 300) expect(answer.headers).toMatchObject({ 'X-Fencing-Token': {}, 'X-Operation-Id': {} });
   }
 });
 
@@ -79,7 +120,10 @@ test('the document passes a linter; a trailing slash names a directory here', as
     const file = join(directory, 'openapi.json');
     await writeFile(file, JSON.stringify(document));
     const redocly = join(import.meta.dirname, '../../node_modules/.bin/redocly');
-    const run = promisify(execFile)(redocly, ['lint', file, '--skip-rule', 'no-path-trailing-slash', '--format', 'json'], { cwd: directory, env: { ...process.env, REDOCLY_TELEMETRY: 'off' } });
+    const run = promisify(execFile)(redocly, ['lint', file, '--skip-rule', 'no-path-trailing-slash', '--format', 'json'], {
+      cwd: directory,
+      env: { ...process.env, REDOCLY_TELEMETRY: 'off' },
+    });
     const { stdout } = await run.catch((error: { stdout: string }) => error);
     const result = JSON.parse(stdout.slice(stdout.indexOf('{'))) as { totals: { errors: number; warnings: number }; problems: unknown[] };
     expect([result.totals, result.problems]).toMatchObject([{ errors: 0, warnings: 0 }, []]);

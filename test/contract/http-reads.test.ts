@@ -6,7 +6,9 @@ let server: TestServer;
 const MTIME_NS = 1_767_225_600_500_000_000n;
 const MODIFIED = 'Thu, 01 Jan 2026 00:00:00 GMT';
 const TEXT = '0123456789';
-beforeAll(async () => { server = await startHttp(); });
+beforeAll(async () => {
+  server = await startHttp();
+});
 afterAll(() => server.close());
 beforeEach(() => {
   server.deps.digest = null;
@@ -25,8 +27,14 @@ test('a GET sends the bytes with validators and what keeps a browser safe', asyn
   expect(answer.status).toBe(200);
   expect(await answer.text()).toBe(TEXT);
   expect(Object.fromEntries(answer.headers)).toMatchObject({
-    etag: '"v1"', 'last-modified': MODIFIED, 'accept-ranges': 'bytes', 'content-type': 'text/plain', 'content-length': '10', 'x-content-type-options': 'nosniff',
-    'content-security-policy': "sandbox; default-src 'none'", 'repr-digest': `sha-256=:${Buffer.from('ab'.repeat(32), 'hex').toString('base64')}:`,
+    etag: '"v1"',
+    'last-modified': MODIFIED,
+    'accept-ranges': 'bytes',
+    'content-type': 'text/plain',
+    'content-length': '10',
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': "sandbox; default-src 'none'",
+    'repr-digest': `sha-256=:${Buffer.from('ab'.repeat(32), 'hex').toString('base64')}:`,
   });
   expect(answer.headers.has('content-disposition')).toBe(false);
 });
@@ -39,7 +47,8 @@ test('a page is sent as an attachment', async () => {
 });
 
 test('a HEAD has the headers of the GET and no body', async () => {
-  const withoutChance = (answer: Response) => Object.fromEntries([...answer.headers].filter(([name]) => !['date', 'x-request-id', 'connection', 'keep-alive'].includes(name)));
+  const withoutChance = (answer: Response) =>
+    Object.fromEntries([...answer.headers].filter(([name]) => !['date', 'x-request-id', 'connection', 'keep-alive'].includes(name)));
   const head = await get('demo/a.txt', {}, 'HEAD');
   const full = await get('demo/a.txt');
   expect(head.status).toBe(200);
@@ -141,7 +150,7 @@ test.each([
   ['demo', 404, 'not_found'],
 ])('GET %s is %i %s', async (path, status, code) => {
   const answer = await get(path);
-  expect([answer.status, (await answer.json() as { code: string }).code]).toEqual([status, code]);
+  expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([status, code]);
 });
 
 test('a directory lists its entries, without the names that are hidden', async () => {

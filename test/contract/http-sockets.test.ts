@@ -37,13 +37,21 @@ test('a stale writer that sends Expect uploads no byte: no 100 Continue before t
 test('an admitted writer that sends Expect gets 100 Continue when the body is opened, and not before', async () => {
   server = await start();
   let admit = (): void => undefined;
-  server.deps.writer.onAdmitted = () => new Promise<void>((resolve) => { admit = resolve; });
+  server.deps.writer.onAdmitted = () =>
+    new Promise<void>((resolve) => {
+      admit = resolve;
+    });
   const client = server.raw();
   client.send(head('PUT /v1/files/demo/a.txt HTTP/1.1', 'Expect: 100-continue', 'Content-Length: 5'));
   await expect.poll(() => admit.length === 0 && server.deps.writer.calls.length).toBe(0);
   await new Promise((resolve) => setImmediate(resolve));
   expect(client.received).toBe('');
-  await expect.poll(() => { admit(); return client.received; }).toContain('100 Continue');
+  await expect
+    .poll(() => {
+      admit();
+      return client.received;
+    })
+    .toContain('100 Continue');
   client.send('hello');
   expect((await client.answer()).status).toBe(201);
   expect(server.deps.writer.calls[0]?.bytes.toString()).toBe('hello');
@@ -66,7 +74,20 @@ test('curl with Expect uploads 0 bytes when it is refused', async () => {
   try {
     const file = join(directory, 'big');
     await writeFile(file, Buffer.alloc(8_388_608));
-    const { stdout } = await promisify(execFile)('curl', ['-s', '-o', join(directory, 'answer'), '-w', '%{http_code} %{size_upload}', '-H', 'X-Fencing-Token: 4102', '-H', 'Expect: 100-continue', '-T', file, `${server.url}/v1/files/demo/a.txt`]);
+    const { stdout } = await promisify(execFile)('curl', [
+      '-s',
+      '-o',
+      join(directory, 'answer'),
+      '-w',
+      '%{http_code} %{size_upload}',
+      '-H',
+      'X-Fencing-Token: 4102',
+      '-H',
+      'Expect: 100-continue',
+      '-T',
+      file,
+      `${server.url}/v1/files/demo/a.txt`,
+    ]);
     expect(stdout).toBe('412 0');
   } finally {
     await rm(directory, { recursive: true });
@@ -95,7 +116,9 @@ test('a refused writer that goes on sending for ever is cut off at the drain lim
   client.send(head('PUT /v1/files/demo/a.txt HTTP/1.1', 'Content-Length: 1000000000'));
   expect((await client.answer()).status).toBe(412);
   let closed = false;
-  client.socket.on('close', () => { closed = true; });
+  client.socket.on('close', () => {
+    closed = true;
+  });
   const before = Date.now();
   while (!closed && Date.now() - before < 3 * LIMITS.refusedBodyDrainMsMax) {
     client.send(Buffer.alloc(1_024));
@@ -145,8 +168,12 @@ test('B1: a chunked body that ends without its last chunk is incomplete', async 
 
 test('B2: a connection that is reset in the middle of a body never reaches the end of the upload', async () => {
   server = await start();
-  const failed = new Promise((resolve) => { server.deps.writer.onFailure = resolve; });
-  const chunk = new Promise<void>((resolve) => { server.deps.writer.onChunk = () => resolve(); });
+  const failed = new Promise((resolve) => {
+    server.deps.writer.onFailure = resolve;
+  });
+  const chunk = new Promise<void>((resolve) => {
+    server.deps.writer.onChunk = () => resolve();
+  });
   const client = server.raw();
   client.send(`${head('PUT /v1/files/demo/a.txt HTTP/1.1', 'Content-Length: 100')}only this`);
   await chunk;
@@ -157,7 +184,9 @@ test('B2: a connection that is reset in the middle of a body never reaches the e
 
 test('broken chunk framing in the middle of a body is incomplete_body, in the usual form', async () => {
   server = await start();
-  const chunk = new Promise<void>((resolve) => { server.deps.writer.onChunk = () => resolve(); });
+  const chunk = new Promise<void>((resolve) => {
+    server.deps.writer.onChunk = () => resolve();
+  });
   const client = server.raw();
   client.send(`${head('PUT /v1/files/demo/a.txt HTTP/1.1', 'Transfer-Encoding: chunked')}5\r\nhello\r\n`);
   await chunk;
@@ -168,7 +197,9 @@ test('broken chunk framing in the middle of a body is incomplete_body, in the us
 
 test('B14: a half-open upload ends by the idle limit', async () => {
   server = await startHttp({ uploadIdleMs: 5_000 });
-  const chunk = new Promise<void>((resolve) => { server.deps.writer.onChunk = () => resolve(); });
+  const chunk = new Promise<void>((resolve) => {
+    server.deps.writer.onChunk = () => resolve();
+  });
   const client = server.raw();
   client.send(`${head('PUT /v1/files/demo/a.txt HTTP/1.1', 'Content-Length: 100')}only this`);
   await chunk;
@@ -181,12 +212,16 @@ test('B14: a half-open upload ends by the idle limit', async () => {
 test('an upload that dribbles below the least rate ends, though it is never idle', async () => {
   server = await startHttp({ uploadIdleMs: 5_000, uploadMinBytesPerSecond: 1_000 });
   let chunks = 0;
-  server.deps.writer.onChunk = () => { chunks += 1; };
+  server.deps.writer.onChunk = () => {
+    chunks += 1;
+  };
   const client = server.raw();
   client.send(head('PUT /v1/files/demo/a.txt HTTP/1.1', 'Content-Length: 1000000'));
   const answer = client.answer().then(({ body }) => code(body));
   let result = '';
-  void answer.then((value) => { result = value; });
+  void answer.then((value) => {
+    result = value;
+  });
   for (let i = 1; i < 20 && result === ''; i += 1) {
     client.send('x');
     await expect.poll(() => result !== '' || chunks >= i).toBe(true);
@@ -203,11 +238,15 @@ test('a JSON body that stops arriving ends by the idle limit', async () => {
   client.send(`${head('POST /v1/leases HTTP/1.1', 'Content-Type: application/json', 'Content-Length: 100')}{"resource"`);
   const answer = client.answer();
   let settled = false;
-  void answer.then(() => { settled = true; });
-  await expect.poll(async () => {
-    await server.deps.clock.advanceAsync(5_001);
-    return settled;
-  }).toBe(true);
+  void answer.then(() => {
+    settled = true;
+  });
+  await expect
+    .poll(async () => {
+      await server.deps.clock.advanceAsync(5_001);
+      return settled;
+    })
+    .toBe(true);
   expect(code((await answer).body)).toBe('upload_timeout');
 });
 
@@ -264,9 +303,24 @@ test.each([
 });
 
 test.each([
-  '/v1/files/demo/../etc/passwd', '/v1/files/demo/%2e%2e/etc/passwd', '/v1/files/demo/..%2f..%2fetc', '/v1/files/demo/a%2Fb', '/v1/files/demo/a%00b', '/v1/files/demo/a%5cb',
-  '/v1/files/demo/a\\b', '/v1/files/demo//a', '/v1/files/demo/./a', '/v1/files/demo/a//', '/v1/files/demo/%ff', '/v1/files/demo/%zz', '/v1/files/demo/%c0%ae%c0%ae/a', '/v1/files/demo/a%0ab',
-  `/v1/files/demo/${'x'.repeat(256)}`, '/v1/files/demo/.fencegate/owner', '/v1/files/demo/d/.nfs0001', '/v1/files/demo/a#b',
+  '/v1/files/demo/../etc/passwd',
+  '/v1/files/demo/%2e%2e/etc/passwd',
+  '/v1/files/demo/..%2f..%2fetc',
+  '/v1/files/demo/a%2Fb',
+  '/v1/files/demo/a%00b',
+  '/v1/files/demo/a%5cb',
+  '/v1/files/demo/a\\b',
+  '/v1/files/demo//a',
+  '/v1/files/demo/./a',
+  '/v1/files/demo/a//',
+  '/v1/files/demo/%ff',
+  '/v1/files/demo/%zz',
+  '/v1/files/demo/%c0%ae%c0%ae/a',
+  '/v1/files/demo/a%0ab',
+  `/v1/files/demo/${'x'.repeat(256)}`,
+  '/v1/files/demo/.fencegate/owner',
+  '/v1/files/demo/d/.nfs0001',
+  '/v1/files/demo/a#b',
 ])('B15, B30: PUT %s is 400 and nothing is touched', async (path) => {
   server = await start();
   const client = server.raw();
@@ -288,13 +342,14 @@ test('a plus sign is a plus sign, and an absolute-form target is understood', as
 test('a client that disconnects before the answer to its POST aborts the wait', async () => {
   server = await start();
   const aborted = new Promise<unknown>((resolve) => {
-    server.deps.locks.acquireWait = (signal) => new Promise((_, reject) => {
-      signal.addEventListener('abort', () => {
-        resolve(signal.reason);
-        reject(signal.reason);
+    server.deps.locks.acquireWait = (signal) =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => {
+          resolve(signal.reason);
+          reject(signal.reason);
+        });
+        client.close();
       });
-      client.close();
-    });
   });
   const client = server.raw();
   const body = JSON.stringify({ resource: 'demo/a.txt', wait_ms: 60_000 });
@@ -312,7 +367,9 @@ test('the abort signal of a write does not fire when its body has been read', as
 
 test('the end of draining aborts a running upload with its own code', async () => {
   server = await start();
-  const chunk = new Promise<void>((resolve) => { server.deps.writer.onChunk = () => resolve(); });
+  const chunk = new Promise<void>((resolve) => {
+    server.deps.writer.onChunk = () => resolve();
+  });
   const client = server.raw();
   client.send(`${head('PUT /v1/files/demo/a.txt HTTP/1.1', 'Content-Length: 100')}only this`);
   await chunk;

@@ -12,8 +12,24 @@ const CONTRACT: Readonly<Record<number, readonly ErrorCode[]>> = {
   405: ['method_not_allowed'],
   408: ['upload_timeout'],
   409: [
-    'is_a_directory', 'not_a_directory', 'directory_not_empty', 'already_exists', 'special_file', 'symbolic_link', 'multiple_links', 'name_alias', 'cross_volume', 'same_resource',
-    'offset_mismatch', 'lock_not_acquired', 'deadlock', 'lease_not_held', 'session_ended', 'upgrade_conflict', 'overlapping_lease', 'idempotency_in_progress',
+    'is_a_directory',
+    'not_a_directory',
+    'directory_not_empty',
+    'already_exists',
+    'special_file',
+    'symbolic_link',
+    'multiple_links',
+    'name_alias',
+    'cross_volume',
+    'same_resource',
+    'offset_mismatch',
+    'lock_not_acquired',
+    'deadlock',
+    'lease_not_held',
+    'session_ended',
+    'upgrade_conflict',
+    'overlapping_lease',
+    'idempotency_in_progress',
   ],
   411: ['length_required'],
   412: ['stale_token', 'lease_ended', 'lease_is_shared', 'precondition_failed'],
@@ -35,9 +51,13 @@ const CONTRACT: Readonly<Record<number, readonly ErrorCode[]>> = {
 const rows = Object.entries(CONTRACT).flatMap(([status, codes]) => codes.map((code) => [code, Number(status)] as const));
 
 let server: TestServer;
-beforeAll(async () => { server = await startHttp(); });
+beforeAll(async () => {
+  server = await startHttp();
+});
 afterAll(() => server.close());
-beforeEach(() => { server.deps.writer.refusal = null; });
+beforeEach(() => {
+  server.deps.writer.refusal = null;
+});
 
 test('the table has every code of the contract and no other', () => {
   expect(rows.map(([code]) => code).sort()).toEqual([...ERROR_CODES].sort());
@@ -48,9 +68,15 @@ test.each(rows)('%s leaves as %i, as a problem document', async (code, status) =
   const answer = await server.fetch('/v1/files/demo/a.txt', { method: 'PUT', body: 'x' });
   expect(answer.status).toBe(status);
   expect(answer.headers.get('content-type')).toBe('application/problem+json');
-  const body = await answer.json() as Record<string, unknown>;
+  const body = (await answer.json()) as Record<string, unknown>;
   expect(body).toEqual({
-    type: `/docs/problems/${code}`, title: STATUS_TABLE[code].title, status, detail: 'Said plainly.', code, operation_id: 'op_7', request_id: answer.headers.get('x-request-id'),
+    type: `/docs/problems/${code}`,
+    title: STATUS_TABLE[code].title,
+    status,
+    detail: 'Said plainly.',
+    code,
+    operation_id: 'op_7',
+    request_id: answer.headers.get('x-request-id'),
   });
 });
 
@@ -61,7 +87,11 @@ test.each(rows.filter(([, status]) => [423, 429, 503].includes(status)))('%s has
 });
 
 test('Retry-After is in whole seconds, rounded up', async () => {
-  server.deps.writer.refusal = new GatewayError('resource_locked', { detail: 'Held.', retryAfterMs: 2_001, members: { holder_client_id: 'batch', queue_length: 2 } });
+  server.deps.writer.refusal = new GatewayError('resource_locked', {
+    detail: 'Held.',
+    retryAfterMs: 2_001,
+    members: { holder_client_id: 'batch', queue_length: 2 },
+  });
   const answer = await server.fetch('/v1/files/demo/a.txt', { method: 'PUT', body: 'x' });
   expect(answer.headers.get('retry-after')).toBe('3');
   expect(await answer.json()).toMatchObject({ holder_client_id: 'batch', queue_length: 2 });

@@ -28,8 +28,8 @@ function start(argv: readonly string[], environment: Record<string, string>): Cl
 describe('fencegate serve, as it is shipped', () => {
   it('needs no setting but a free port, and ends with 0 when asked to', async () => {
     const process = start(['serve'], { FENCEGATE_PORT: '0' });
-    await process.says('listening');
-    const url = String(process.line('listening')['url']);
+    await process.says('"message":"listening"');
+    const url = String(process.line('"message":"listening"')['url']);
     const entries = (await (await fetch(`${url}/v1/files/demo/ledger/`)).json()) as { entries: { name: string }[] };
     expect(entries.entries.map(({ name }) => name).sort()).toEqual(['2025-q4.csv', '2026-q1.csv', 'closed']);
     process.signal('SIGTERM');
@@ -50,7 +50,7 @@ describe('fencegate serve, as it is shipped', () => {
 
   it('B36: a second process over the same data directory ends at once with one line', async () => {
     const first = start(['serve'], { FENCEGATE_PORT: '0' });
-    await first.says('listening');
+    await first.says('"message":"listening"');
     const second = start(['serve'], { FENCEGATE_PORT: '0' });
     expect(await second.ended()).toEqual({ code: 1, signal: null });
     expect(second.stderr).toMatch(/^fencegate: [^\n]+\n$/);

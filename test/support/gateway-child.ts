@@ -1,65 +1,85 @@
 /**
- * A gateway as a process of its own that stops or ends itself at a numbered step of the write protocol.
- * Started by `gateway-process.ts`; talks to it over the IPC channel.
+ * The gateway as it is shipped (`dist`), as a process of its own that a test can hold at the numbered steps of the write protocol.
+ * Started by `gateway-process.ts`, which talks to it over the IPC channel and hands it the URL of `dist` and the settings below.
  */
-import { compose } from '../../src/compose.ts';
-import { createAuthenticator } from '../../src/config/authenticate.ts';
-import { loadConfig } from '../../src/config/load.ts';
 import type { Step, Steps } from '../../src/domain/steps.ts';
-import { createLogger } from '../../src/observability/logger.ts';
 
-export interface ChildOrder {
-  readonly environment: Record<string, string>;
-  readonly directory: string;
+export interface ChildSettings {
+  /** Below what the configuration allows, so that a test need not wait for long. */
+  readonly takeoverAfterMs: number | null;
 }
 
-/** From the test: at the next time `step` is reached, this happens. */
-export interface TrapOrder {
-  readonly step: Step;
-  readonly signal: 'SIGSTOP' | 'SIGKILL';
+/** From the test: from now on every write that reaches `step` waits there; `null` lets all go on. */
+export interface HoldOrder {
+  readonly hold: Step | null;
 }
 
 export type ChildReport =
   | { readonly kind: 'listening'; readonly url: string }
-  | { readonly kind: 'armed' }
-  | { readonly kind: 'reached'; readonly step: Step; readonly operationId: string }
-  | { readonly kind: 'failed'; readonly message: string };
+  | { readonly kind: 'ordered' }
+  | { readonly kind: 'reached'; readonly step: Step; readonly operationId: string };
 
-const report = (message: ChildReport): Promise<void> =>
-  new Promise((resolve) => {
-    process.send?.(message, undefined, undefined, () => resolve());
-  });
+const [dist = '', settingsText = '{}'] = process.argv.slice(2);
+const settings = JSON.parse(settingsText) as ChildSettings;
 
-let trap: TrapOrder | null = null;
+const report = (message: ChildReport): void => void process.send?.(message);
+
+let held: Step | null = null;
+let letGo: () => void = () => undefined;
+let gate = Promise.resolve();
+
+process.on('message', ({ hold }: HoldOrder) => {
+  letGo();
+  held = hold;
+  if (hold !== null) {
+    gate = new Promise((resolve) => {
+      letGo = resolve;
+    });
+  }
+  report({ kind: 'ordered' });
+});
+// A test that is gone wants nothing any more.
+process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 
 const steps: Steps = {
   reached: (step, operationId) => {
-    if (trap === null || trap.step !== step) return undefined;
-    const { signal } = trap;
-    trap = null;
-    return report({ kind: 'reached', step, operationId }).then(() => void process.kill(process.pid, signal));
+    if (step !== held) return undefined;
+    report({ kind: 'reached', step, operationId });
+    return gate;
   },
 };
 
-async function run(order: ChildOrder): Promise<void> {
-  const config = loadConfig(order.environment, order.directory);
-  const parts = { logger: createLogger(config.logLevel), authenticator: createAuthenticator(config.authFile) };
-  const gateway = await compose(config, parts, { steps });
-  const { url } = await gateway.start();
-  process.once('SIGTERM', () => {
-    void gateway.stop().then(() => process.exit(0));
-  });
-  await report({ kind: 'listening', url });
-}
+const [{ compose }, { serve }, { endProcess, endProcessNow }] = (await Promise.all([
+  import(`${dist}compose.js`),
+  import(`${dist}cli/serve.js`),
+  import(`${dist}cli/ending.js`),
+])) as [typeof import('../../src/compose.ts'), typeof import('../../src/cli/serve.ts'), typeof import('../../src/cli/ending.ts')];
 
-process.on('message', (message: ChildOrder | TrapOrder) => {
-  if ('step' in message) {
-    trap = message;
-    void report({ kind: 'armed' });
-    return;
-  }
-  run(message).catch(async (error: unknown) => {
-    await report({ kind: 'failed', message: error instanceof Error ? `${error.message}\n${error.stack}` : String(error) });
-    process.exit(1);
-  });
-});
+const endable = {
+  exit: (code: number) => process.exit(code),
+  kill: () => void process.kill(process.pid, 'SIGKILL'),
+  busyWith: () => process.getActiveResourcesInfo(),
+};
+
+const code = await serve(
+  async (config, parts) => {
+    const gateway = await compose({ ...config, takeoverAfterMs: settings.takeoverAfterMs ?? config.takeoverAfterMs }, parts, { steps });
+    const start = async (): Promise<{ readonly url: string }> => {
+      const started = await gateway.start();
+      report({ kind: 'listening', ...started });
+      return started;
+    };
+    return { ...gateway, start };
+  },
+  {
+    complain: (line) => process.stderr.write(`fencegate: ${line}\n`),
+    onSignal: (signal, listener) => process.on(signal, listener),
+    onCrash: (listener) => {
+      process.on('uncaughtException', listener);
+      process.on('unhandledRejection', listener);
+    },
+    endNow: (ended) => endProcessNow(endable, ended),
+  },
+);
+process.removeAllListeners('disconnect');
+await endProcess(endable, code);

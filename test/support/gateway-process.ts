@@ -1,79 +1,185 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
-import type { ChildReport, TrapOrder } from './gateway-child.ts';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { onTestFinished } from 'vitest';
+import type { Step } from '../../src/domain/steps.ts';
 import { gatewayEnvironment, type TestGatewayOptions } from './gateway.ts';
+import type { ChildReport, ChildSettings, HoldOrder } from './gateway-child.ts';
 
-/** A gateway process of the test's own: can be stopped, woken and ended. */
+export interface GatewayProcessOptions extends Omit<TestGatewayOptions, 'directory' | 'steps'> {
+  /** Overrides what the configuration allows at least. */
+  readonly takeoverAfterMs?: number;
+  /** In a pid namespace of its own: no process outside of it may be judged by, or killed by, its pid. Needs root. */
+  readonly ownPidNamespace?: boolean;
+}
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stderr: string;
+}
+
+const DIST = new URL('../../dist/', import.meta.url).href;
+
+/** Plain JavaScript: with a TypeScript loader in the process and each of its threads, a start would take three times as long. */
+const childScript = (() => {
+  let file: string | null = null;
+  return (): string => {
+    if (file !== null) return file;
+    const source = readFileSync(fileURLToPath(new URL('./gateway-child.ts', import.meta.url)), 'utf8');
+    const directory = mkdtempSync(join(tmpdir(), 'fencegate-child-'));
+    process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
+    file = join(directory, 'gateway-child.mjs');
+    writeFileSync(file, ts.transpile(source, { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true }));
+    return file;
+  };
+})();
+
+/** A gateway process of the test's own: can be held at a step, stopped, woken and ended. Ends with the test that started it. */
 export class GatewayProcess {
-  readonly url: string;
   readonly directory: string;
   readonly #child: ChildProcess;
-  readonly #reports: ChildReport[];
+  readonly #reports: ChildReport[] = [];
+  #url = '';
+  #stderr = '';
+  #wake: () => void = () => undefined;
+  #closed = false;
 
-  private constructor(child: ChildProcess, url: string, directory: string, reports: ChildReport[]) {
+  private constructor(child: ChildProcess, directory: string) {
     this.#child = child;
-    this.url = url;
     this.directory = directory;
-    this.#reports = reports;
+    child.on('message', (message) => this.#changed(() => this.#reports.push(message as ChildReport)));
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => this.#changed(() => (this.#stderr += text)));
+    child.once('close', () => this.#changed(() => (this.#closed = true)));
   }
 
-  /** Rejects with the child's own words when it does not start. */
-  static async start(directory: string, options: TestGatewayOptions = {}): Promise<GatewayProcess> {
+  /** Rejects with the process's own words when it does not start. */
+  static async start(directory: string, options: GatewayProcessOptions = {}): Promise<GatewayProcess> {
+    const gateway = await GatewayProcess.spawn(directory, options);
+    await gateway.listening();
+    return gateway;
+  }
+
+  /** A start that is to fail: how it ended. */
+  static async failing(directory: string, options: GatewayProcessOptions = {}): Promise<Ended> {
+    return (await GatewayProcess.spawn(directory, options)).ended();
+  }
+
+  static async spawn(directory: string, options: GatewayProcessOptions): Promise<GatewayProcess> {
     const environment = await gatewayEnvironment(directory, options);
-    const child = fork(new URL('./gateway-child.ts', import.meta.url), { execArgv: ['--import', 'tsx'], env: { ...process.env, UV_THREADPOOL_SIZE: '32' } });
-    const reports: ChildReport[] = [];
-    child.on('message', (message) => reports.push(message as ChildReport));
-    child.send({ environment, directory });
-    const first = await waitFor(child, reports, (r) => r.kind === 'listening' || r.kind === 'failed');
-    if (first.kind !== 'listening') throw new Error(first.kind === 'failed' ? first.message : 'unexpected report');
-    return new GatewayProcess(child, first.url, directory, reports);
+    const settings: ChildSettings = { takeoverAfterMs: options.takeoverAfterMs ?? null };
+    const apart = options.ownPidNamespace === true;
+    const child = fork(childScript(), [DIST, JSON.stringify(settings)], {
+      ...(apart ? { execPath: 'unshare', execArgv: ['--pid', '--fork', '--kill-child', process.execPath] } : { execArgv: [] }),
+      cwd: directory,
+      env: { PATH: process.env['PATH'], UV_THREADPOOL_SIZE: '64', ...environment },
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+    });
+    const gateway = new GatewayProcess(child, directory);
+    onTestFinished(() => gateway.signal('SIGKILL'));
+    return gateway;
   }
 
+  async listening(): Promise<void> {
+    await this.#until(() => this.#reports.some(({ kind }) => kind === 'listening') || this.#closed);
+    const report = this.#take((one) => one.kind === 'listening');
+    if (report?.kind !== 'listening') throw new Error(`the gateway did not start: ${this.#stderr}`);
+    this.#url = report.url;
+  }
+
+  get url(): string {
+    return this.#url;
+  }
+
+  get port(): number {
+    return Number(new URL(this.#url).port);
+  }
+
+  /** What it said on standard error. */
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** Of the gateway itself, as seen from here, also when it lives in a namespace of its own. */
   get pid(): number {
-    return this.#child.pid ?? 0;
+    const pid = this.#child.pid ?? 0;
+    if (this.#child.spawnfile !== 'unshare') return pid;
+    return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim());
   }
 
-  get exitCode(): number | null {
-    return this.#child.exitCode;
+  get isRunning(): boolean {
+    return !this.#closed;
   }
 
-  /** Lays the trap; resolves when the child has it. */
-  async trap(order: TrapOrder): Promise<void> {
-    this.#child.send(order);
-    await waitFor(this.#child, this.#reports, (r) => r.kind === 'armed');
+  /** From now on every write that reaches `step` waits there; `null` lets all go on. Resolves when the process knows. */
+  async hold(step: Step | null): Promise<void> {
+    this.order(step);
+    await this.#until(() => this.#reports.some(({ kind }) => kind === 'ordered') || this.#closed);
+    this.#take(({ kind }) => kind === 'ordered');
   }
 
-  /** Resolves with the operation that reached the trap. */
-  async reached(): Promise<string> {
-    const report = await waitFor(this.#child, this.#reports, (r) => r.kind === 'reached');
-    return report.kind === 'reached' ? report.operationId : '';
+  /** The same for a process that is stopped: it will know when it wakes. */
+  order(step: Step | null): void {
+    this.#child.send({ hold: step } satisfies HoldOrder);
+  }
+
+  /** The operations that have reached the step at which they are held. */
+  held(): ReadonlySet<string> {
+    return new Set(this.#reports.flatMap((report) => (report.kind === 'reached' ? [report.operationId] : [])));
+  }
+
+  /** Resolves once `done` holds, judged whenever an operation reaches its step, and whenever `nudge` is called. */
+  async until(done: () => boolean): Promise<void> {
+    await this.#until(() => done() || this.#closed);
+  }
+
+  nudge(): void {
+    this.#wake();
   }
 
   signal(signal: NodeJS.Signals): void {
-    this.#child.kill(signal);
+    if (this.#closed) return;
+    try {
+      process.kill(this.pid, signal);
+    } catch (thrown) {
+      // It was faster.
+      if (!(thrown instanceof Error && 'code' in thrown && (thrown.code === 'ESRCH' || thrown.code === 'ENOENT'))) throw thrown;
+    }
   }
 
-  async exited(): Promise<void> {
-    if (this.#child.exitCode === null && this.#child.signalCode === null) await once(this.#child, 'exit');
+  async ended(): Promise<Ended> {
+    await this.#until(() => this.#closed);
+    return { code: this.#child.exitCode, signal: this.#child.signalCode, stderr: this.#stderr };
   }
 
   async kill(): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await this.exited();
+    this.signal('SIGKILL');
+    await this.ended();
   }
 
-  async stop(): Promise<void> {
-    this.#child.kill('SIGTERM');
-    await this.exited();
+  async stop(): Promise<Ended> {
+    this.signal('SIGTERM');
+    return this.ended();
   }
-}
 
-/** Takes the first report that fits out of the inbox. */
-async function waitFor(child: ChildProcess, reports: ChildReport[], fits: (report: ChildReport) => boolean): Promise<ChildReport> {
-  for (;;) {
-    const at = reports.findIndex(fits);
-    if (at >= 0) return reports.splice(at, 1)[0] as ChildReport;
-    if (child.exitCode !== null || child.signalCode !== null) return { kind: 'failed', message: `the gateway process ended (${child.exitCode ?? child.signalCode})` };
-    await Promise.race([once(child, 'message'), once(child, 'exit')]);
+  #take(fits: (report: ChildReport) => boolean): ChildReport | undefined {
+    const at = this.#reports.findIndex(fits);
+    return at < 0 ? undefined : this.#reports.splice(at, 1)[0];
+  }
+
+  #changed(change: () => void): void {
+    change();
+    this.#wake();
+  }
+
+  async #until(done: () => boolean): Promise<void> {
+    while (!done()) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
   }
 }

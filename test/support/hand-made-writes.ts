@@ -13,13 +13,47 @@ export interface HandMade {
 }
 
 const AUDIT: AuditDraft = {
-  at: '2026-01-01T00:00:00.000Z', action: 'put', volume: 'vol', path: 'a', outcome: 'committed', code: null, status: 200, principal: null, clientId: null, remoteAddress: null,
-  requestId: null, operationId: 'op-1', leaseRef: null, fencingToken: null, highWaterMark: null, sizeBytes: null, digest: null, etagBefore: null, etagAfter: null, durationMs: null, fenceLevel: null, count: 1,
+  at: '2026-01-01T00:00:00.000Z',
+  action: 'put',
+  volume: 'vol',
+  path: 'a',
+  outcome: 'committed',
+  code: null,
+  status: 200,
+  principal: null,
+  clientId: null,
+  remoteAddress: null,
+  requestId: null,
+  operationId: 'op-1',
+  leaseRef: null,
+  fencingToken: null,
+  highWaterMark: null,
+  sizeBytes: null,
+  digest: null,
+  etagBefore: null,
+  etagAfter: null,
+  durationMs: null,
+  fenceLevel: null,
+  count: 1,
 };
 
-export function intentFor({ living, volume, operationId }: HandMade, path: string, plan: ApplyPlan, before: TargetFacts | null, staged: StagedFacts | null): Intent {
+export function intentFor(
+  { living, volume, operationId }: HandMade,
+  path: string,
+  plan: ApplyPlan,
+  before: TargetFacts | null,
+  staged: StagedFacts | null,
+): Intent {
   const facts = before === null ? null : { ino: before.ino, sizeBytes: before.sizeBytes, mtimeNs: before.mtimeNs };
-  return { operationId, resource: living.resource(path), before: facts, staged, plan, incarnation: volume.incarnation, audit: { ...AUDIT, operationId, path } };
+  return {
+    operationId,
+    resource: living.resource(path),
+    before: facts,
+    staged,
+    plan,
+    incarnation: volume.incarnation,
+    audit: { ...AUDIT, operationId, path },
+  };
 }
 
 async function stageBytes({ volume }: HandMade, content: string, replaces: TargetFacts | null): Promise<StagedFacts> {
@@ -75,7 +109,13 @@ export async function move(write: HandMade, from: string, to: string): Promise<v
   const [source, before] = [await volume.look(a), await volume.look(b)];
   if (source === null) throw new Error('a move needs its file');
   const facts = { ino: source.ino, sizeBytes: source.sizeBytes, mtimeNs: source.mtimeNs };
-  const intent = intentFor(write, to, { kind: 'move', from: living.resource(from), source: facts, manifest: `manifest-${operationId}` }, before, null);
+  const intent = intentFor(
+    write,
+    to,
+    { kind: 'move', from: living.resource(from), source: facts, manifest: `manifest-${operationId}` },
+    before,
+    null,
+  );
   await volume.writeManifest(operationId, [intent], [b]);
   await commit(write, intent, b, a);
 }

@@ -3,9 +3,9 @@ import { PassThrough } from 'node:stream';
 import pino from 'pino';
 import type { AuditDraft, AuditRecord } from '../../src/domain/audit-record.ts';
 import { GatewayError, refuse } from '../../src/domain/errors.ts';
-import { etagOf, type TargetFacts } from '../../src/domain/file-facts.ts';
 import { fencingToken } from '../../src/domain/fencing-token.ts';
-import type { LockService, LeaseView, SessionView } from '../../src/domain/lock-api.ts';
+import { etagOf, type TargetFacts } from '../../src/domain/file-facts.ts';
+import type { LeaseView, LockService, SessionView } from '../../src/domain/lock-api.ts';
 import type { LockEvent, LockReset } from '../../src/domain/lock-events.ts';
 import type { Principal, Role } from '../../src/domain/principal.ts';
 import { type Resource, resourceOf } from '../../src/domain/resource.ts';
@@ -20,7 +20,14 @@ export const anybody: Principal = { name: 'anonymous', roles: new Set<Role>(), s
 
 export function policyOf(name: string, changes: Partial<VolumePolicy> = {}): VolumePolicy {
   return {
-    name, path: `/srv/${name}`, tokens: 'issued', requireToken: 'false', rangeWrites: 'copy-on-write', onCoordinatorLoss: 'refuse', hardLinks: 'refuse', readOnly: false,
+    name,
+    path: `/srv/${name}`,
+    tokens: 'issued',
+    requireToken: 'false',
+    rangeWrites: 'copy-on-write',
+    onCoordinatorLoss: 'refuse',
+    hardLinks: 'refuse',
+    readOnly: false,
     lease: { ttlMsMin: 1_000, ttlMsMax: 3_600_000, maxHoldMs: null, lockDelayMs: 0, infinite: false },
     limits: { bodyBytes: null, stagedBytes: null, inFlight: 8, queueLength: 1_000 },
     ...changes,
@@ -46,13 +53,27 @@ export class FakeWriter implements Writer {
   onFailure: (error: unknown) => void = () => undefined;
   onChunk: (chunk: Uint8Array) => void = () => undefined;
 
-  async putFile(envelope: WriteEnvelope, resource: Resource, body: Body) { return this.#stream('putFile', envelope, resource, body, null); }
-  async patchFile(envelope: WriteEnvelope, resource: Resource, target: unknown, offset: number | null, body: Body) { return this.#stream('patchFile', envelope, resource, body, { target, offset }); }
-  async deleteFile(envelope: WriteEnvelope, resource: Resource) { return this.#plain('deleteFile', envelope, resource, 204); }
-  async makeDirectory(envelope: WriteEnvelope, resource: Resource) { return this.#plain('makeDirectory', envelope, resource, 201); }
-  async removeDirectory(envelope: WriteEnvelope, resource: Resource) { return this.#plain('removeDirectory', envelope, resource, 204); }
-  async moveFile(envelope: WriteEnvelope, request: { readonly to: Resource }) { return this.#plain('moveFile', envelope, request.to, 201, request); }
-  async copyFile(envelope: WriteEnvelope, request: { readonly to: Resource }) { return this.#plain('copyFile', envelope, request.to, 201, request); }
+  async putFile(envelope: WriteEnvelope, resource: Resource, body: Body) {
+    return this.#stream('putFile', envelope, resource, body, null);
+  }
+  async patchFile(envelope: WriteEnvelope, resource: Resource, target: unknown, offset: number | null, body: Body) {
+    return this.#stream('patchFile', envelope, resource, body, { target, offset });
+  }
+  async deleteFile(envelope: WriteEnvelope, resource: Resource) {
+    return this.#plain('deleteFile', envelope, resource, 204);
+  }
+  async makeDirectory(envelope: WriteEnvelope, resource: Resource) {
+    return this.#plain('makeDirectory', envelope, resource, 201);
+  }
+  async removeDirectory(envelope: WriteEnvelope, resource: Resource) {
+    return this.#plain('removeDirectory', envelope, resource, 204);
+  }
+  async moveFile(envelope: WriteEnvelope, request: { readonly to: Resource }) {
+    return this.#plain('moveFile', envelope, request.to, 201, request);
+  }
+  async copyFile(envelope: WriteEnvelope, request: { readonly to: Resource }) {
+    return this.#plain('copyFile', envelope, request.to, 201, request);
+  }
 
   async uploadFiles(envelope: WriteEnvelope, volume: string, directory: Resource | null, body: UploadBody): Promise<WriteAnswer> {
     await this.#admit();
@@ -84,7 +105,14 @@ export class FakeWriter implements Writer {
   async #plain(verb: keyof Writer, envelope: WriteEnvelope, resource: Resource, status: number, extra: unknown = null): Promise<WriteAnswer> {
     await this.#admit();
     this.calls.push({ verb, envelope, resource, bytes: Buffer.alloc(0), files: [], extra });
-    return this.answer ?? { status, headers: headersOf(null), body: verb === 'moveFile' || verb === 'copyFile' ? written(resource, 1, 'ab'.repeat(32)) : null, replayed: false };
+    return (
+      this.answer ?? {
+        status,
+        headers: headersOf(null),
+        body: verb === 'moveFile' || verb === 'copyFile' ? written(resource, 1, 'ab'.repeat(32)) : null,
+        replayed: false,
+      }
+    );
   }
 
   async #admit(): Promise<void> {
@@ -108,12 +136,25 @@ function headersOf(etag: string | null): Record<string, string> {
 
 function written(resource: Resource, size: number, sha256: string): object {
   return {
-    resource: resource.name, volume: resource.volume, path: resource.path, size_bytes: size, etag: '"1-2-3"', digest: { 'sha-256': sha256 },
-    fencing_token: '4103', lease_ref: 'lr_1', operation_id: 'op_1', durability: 'synced', fence_level: 'incarnation',
+    resource: resource.name,
+    volume: resource.volume,
+    path: resource.path,
+    size_bytes: size,
+    etag: '"1-2-3"',
+    digest: { 'sha-256': sha256 },
+    fencing_token: '4103',
+    lease_ref: 'lr_1',
+    operation_id: 'op_1',
+    durability: 'synced',
+    fence_level: 'incarnation',
   };
 }
 
-export interface FakeFile { readonly bytes: Buffer; readonly mtimeNs: bigint; readonly etag?: string }
+export interface FakeFile {
+  readonly bytes: Buffer;
+  readonly mtimeNs: bigint;
+  readonly etag?: string;
+}
 
 /** Volumes over a map from `volume/path` to bytes. Counts open descriptors. */
 export class FakeVolumes implements Volumes {
@@ -136,7 +177,9 @@ export class FakeVolumes implements Volumes {
 
   get(name: string): Volume {
     const volume: Pick<Volume, 'name' | 'policy' | 'folds' | 'open' | 'list'> = {
-      name, policy: this.policy(name), folds: false,
+      name,
+      policy: this.policy(name),
+      folds: false,
       open: async (resource) => this.#open(resource),
       list: async (directory, page) => {
         this.listed = { directory: directory?.name ?? null, page };
@@ -161,7 +204,16 @@ export class FakeVolumes implements Volumes {
     if (this.openError !== null) throw this.openError;
     const file = this.files.get(resource.name);
     if (file === undefined) throw refuse('not_found', 'There is nothing of this name.');
-    const facts: TargetFacts = { ino: 7n, sizeBytes: file.bytes.byteLength, mtimeNs: file.mtimeNs, kind: 'file', links: 1, mode: 0o644, uid: 0, gid: 0 };
+    const facts: TargetFacts = {
+      ino: 7n,
+      sizeBytes: file.bytes.byteLength,
+      mtimeNs: file.mtimeNs,
+      kind: 'file',
+      links: 1,
+      mode: 0o644,
+      uid: 0,
+      gid: 0,
+    };
     this.openDescriptors += 1;
     this.openedEver += 1;
     let open = true;
@@ -182,13 +234,39 @@ export class FakeVolumes implements Volumes {
 
 export function leaseView(changes: Partial<LeaseView> = {}): LeaseView {
   return {
-    leaseId: 'secret-lease', leaseRef: 'lr_1', resources: [resourceOf('demo', ['a.txt'], false)], mode: 'exclusive', state: 'held', fencingToken: fencingToken(4103n),
-    signedToken: null, clientId: null, sessionId: 'secret-session', priority: 5, holdCount: 1, holdId: null, ttlMs: 30_000, expiresInMs: 29_999.6,
-    leaseExpiresAt: '2026-01-01T00:00:30.000Z', grantedAt: '2026-01-01T00:00:00.000Z', queuePosition: null, acquiredZnodePath: null, reason: null, metadata: null, ...changes,
+    leaseId: 'secret-lease',
+    leaseRef: 'lr_1',
+    resources: [resourceOf('demo', ['a.txt'], false)],
+    mode: 'exclusive',
+    state: 'held',
+    fencingToken: fencingToken(4103n),
+    signedToken: null,
+    clientId: null,
+    sessionId: 'secret-session',
+    priority: 5,
+    holdCount: 1,
+    holdId: null,
+    ttlMs: 30_000,
+    expiresInMs: 29_999.6,
+    leaseExpiresAt: '2026-01-01T00:00:30.000Z',
+    grantedAt: '2026-01-01T00:00:00.000Z',
+    queuePosition: null,
+    acquiredZnodePath: null,
+    reason: null,
+    metadata: null,
+    ...changes,
   };
 }
 
-export const sessionView: SessionView = { sessionId: 'secret-session', sessionRef: 'sr_1', principal: 'anonymous', clientId: null, ttlMs: 30_000, expiresInMs: 30_000, leaseCount: 0 };
+export const sessionView: SessionView = {
+  sessionId: 'secret-session',
+  sessionRef: 'sr_1',
+  principal: 'anonymous',
+  clientId: null,
+  ttlMs: 30_000,
+  expiresInMs: 30_000,
+  leaseCount: 0,
+};
 
 /** A lock service whose answers and refusals are set; it records what it was asked. */
 export class FakeLocks implements LockService {
@@ -203,22 +281,48 @@ export class FakeLocks implements LockService {
     await this.acquireWait?.(args[2]);
     return { lease: this.view, created: this.created };
   }
-  async lease(...args: Parameters<LockService['lease']>) { return this.#called('lease', args); }
-  async renew(...args: Parameters<LockService['renew']>) { return this.#called('renew', args); }
-  async convert(...args: Parameters<LockService['convert']>) { return this.#called('convert', args); }
-  async release(...args: Parameters<LockService['release']>) { this.#called('release', args); }
-  async createSession(...args: Parameters<LockService['createSession']>) { this.#called('createSession', args); return sessionView; }
+  async lease(...args: Parameters<LockService['lease']>) {
+    return this.#called('lease', args);
+  }
+  async renew(...args: Parameters<LockService['renew']>) {
+    return this.#called('renew', args);
+  }
+  async convert(...args: Parameters<LockService['convert']>) {
+    return this.#called('convert', args);
+  }
+  async release(...args: Parameters<LockService['release']>) {
+    this.#called('release', args);
+  }
+  async createSession(...args: Parameters<LockService['createSession']>) {
+    this.#called('createSession', args);
+    return sessionView;
+  }
   async heartbeat(...args: Parameters<LockService['heartbeat']>) {
     this.#called('heartbeat', args);
     if (args[1] === 'gone') throw refuse('session_not_found', 'There is no such session.');
     return { expiresInMs: 30_000, lost: [] };
   }
-  async endSession(...args: Parameters<LockService['endSession']>) { this.#called('endSession', args); }
-  async endSessionByRef(...args: Parameters<LockService['endSessionByRef']>) { this.#called('endSessionByRef', args); }
-  sessions() { return [sessionView]; }
+  async endSession(...args: Parameters<LockService['endSession']>) {
+    this.#called('endSession', args);
+  }
+  async endSessionByRef(...args: Parameters<LockService['endSessionByRef']>) {
+    this.#called('endSessionByRef', args);
+  }
+  sessions() {
+    return [sessionView];
+  }
   async lock(resource: Resource) {
     this.#called('lock', [resource]);
-    return { resource, mode: null, highWaterMark: null, holders: [], waiters: [], queueLength: 0, waitEstimateMs: null, znodePath: `/locks/${resource.volume}/x` };
+    return {
+      resource,
+      mode: null,
+      highWaterMark: null,
+      holders: [],
+      waiters: [],
+      queueLength: 0,
+      waitEstimateMs: null,
+      znodePath: `/locks/${resource.volume}/x`,
+    };
   }
   async locks(filter: Parameters<LockService['locks']>[0]) {
     this.#called('locks', [filter]);
@@ -251,9 +355,32 @@ export class FakeRefusals {
 }
 
 export const record = (seq: number, changes: Partial<AuditRecord> = {}): AuditRecord => ({
-  seq, at: '2026-01-01T00:00:00.000Z', action: 'put', volume: 'demo', path: 'a.txt', outcome: 'committed', code: null, status: 201, principal: 'anonymous', clientId: null,
-  remoteAddress: '127.0.0.1', requestId: 'req_1', operationId: 'op_1', leaseRef: 'lr_1', fencingToken: fencingToken(4103n), highWaterMark: null, sizeBytes: 3, digest: null,
-  etagBefore: null, etagAfter: '"1-2-3"', durationMs: 4, fenceLevel: 'incarnation', count: 1, previousHash: '00', hash: '01', ...changes,
+  seq,
+  at: '2026-01-01T00:00:00.000Z',
+  action: 'put',
+  volume: 'demo',
+  path: 'a.txt',
+  outcome: 'committed',
+  code: null,
+  status: 201,
+  principal: 'anonymous',
+  clientId: null,
+  remoteAddress: '127.0.0.1',
+  requestId: 'req_1',
+  operationId: 'op_1',
+  leaseRef: 'lr_1',
+  fencingToken: fencingToken(4103n),
+  highWaterMark: null,
+  sizeBytes: 3,
+  digest: null,
+  etagBefore: null,
+  etagAfter: '"1-2-3"',
+  durationMs: 4,
+  fenceLevel: 'incarnation',
+  count: 1,
+  previousHash: '00',
+  hash: '01',
+  ...changes,
 });
 
 export interface FakeDeps extends HttpDeps {
@@ -274,8 +401,16 @@ export interface FakeDeps extends HttpDeps {
 }
 
 export const SETTINGS: HttpSettings = {
-  tls: null, authenticated: false, allowedHosts: [], allowedOrigins: [], bodyBytesMax: null, rateLimitPerSecond: 0, uploadsPerPrincipalMax: 64,
-  uploadIdleMs: 30_000, uploadMinBytesPerSecond: 1_024, eventLoopDelayMsMax: 0,
+  tls: null,
+  authenticated: false,
+  allowedHosts: [],
+  allowedOrigins: [],
+  bodyBytesMax: null,
+  rateLimitPerSecond: 0,
+  uploadsPerPrincipalMax: 64,
+  uploadIdleMs: 30_000,
+  uploadMinBytesPerSecond: 1_024,
+  eventLoopDelayMsMax: 0,
 };
 
 export function fakeDeps(settings: Partial<HttpSettings> = {}): FakeDeps {
@@ -311,7 +446,9 @@ export function fakeDeps(settings: Partial<HttpSettings> = {}): FakeDeps {
     events: {
       watch: async (_caller, scope, _afterSeq, _signal) => {
         if (scope.of === 'session' && scope.sessionId === 'gone') throw refuse('session_not_found', 'There is no such session.');
-        return (async function* () { yield* deps.feed; })();
+        return (async function* () {
+          yield* deps.feed;
+        })();
       },
     },
     journal: {
@@ -324,24 +461,45 @@ export function fakeDeps(settings: Partial<HttpSettings> = {}): FakeDeps {
         yield* deps.records;
       },
       verify: async () => ({ valid: true, records: 2, firstSeq: 1, lastSeq: 2, headHash: '01', firstBadSeq: null }),
-      operation: async (key) => key.by === 'operation_id' && key.operationId === 'op_1'
-        ? { operationId: 'op_1', action: 'put', resource: 'demo/a.txt', outcome: 'committed', code: null, at: '2026-01-01T00:00:00.000Z', etag: '"1-2-3"', fencingToken: fencingToken(4103n) }
-        : null,
+      operation: async (key) =>
+        key.by === 'operation_id' && key.operationId === 'op_1'
+          ? {
+              operationId: 'op_1',
+              action: 'put',
+              resource: 'demo/a.txt',
+              outcome: 'committed',
+              code: null,
+              at: '2026-01-01T00:00:00.000Z',
+              etag: '"1-2-3"',
+              fencingToken: fencingToken(4103n),
+            }
+          : null,
     },
     health: {
       readiness: () => ({
-        ready: true, journal: { healthy: true, headSeq: 2, headHash: '01', reason: null }, coordinator: { kind: 'embedded', state: 'connected', sessionMs: null },
+        ready: true,
+        journal: { healthy: true, headSeq: 2, headHash: '01', reason: null },
+        coordinator: { kind: 'embedded', state: 'connected', sessionMs: null },
         volumes: [{ name: 'demo', state: 'open', fenceLevel: 'incarnation', reason: null }],
       }),
     },
     administration: {
       breakLock: async (_caller, { resource, graceMs }) => ({
-        resource, state: graceMs === 0 ? 'broken' : 'breaking', highWaterMark: fencingToken(9n), deadline: null,
+        resource,
+        state: graceMs === 0 ? 'broken' : 'breaking',
+        highWaterMark: fencingToken(9n),
+        deadline: null,
         leases: [{ leaseRef: 'lr_1', clientId: null, mode: 'exclusive', fencingToken: fencingToken(8n), committed: [] }],
       }),
       doctor: async () => ({
-        at: '2026-01-01T00:00:00.000Z', healthy: true, findings: [], sessions: [sessionView], locks: [], waitFor: [],
-        coordinator: { kind: 'embedded', state: 'connected', sessionMs: null }, volumes: [],
+        at: '2026-01-01T00:00:00.000Z',
+        healthy: true,
+        findings: [],
+        sessions: [sessionView],
+        locks: [],
+        waitFor: [],
+        coordinator: { kind: 'embedded', state: 'connected', sessionMs: null },
+        volumes: [],
       }),
       fix: async (_caller, { findingId, dryRun }) => {
         if (findingId === 'gone') throw refuse('not_found', 'There is no such finding.');
@@ -350,7 +508,9 @@ export function fakeDeps(settings: Partial<HttpSettings> = {}): FakeDeps {
       fence: async (resource) => ({ resource, highWaterMark: fencingToken(9n), leaseRef: null, principal: null, everNamed: false, floor: null }),
       rebase: async () => ({ base: fencingToken(10n), volumes: ['demo'] }),
       adopt: async (_caller, name) => ({ name, state: 'open', fenceLevel: 'incarnation', reason: null }),
-      volumes: () => [{ name: 'demo', state: 'open', fenceLevel: 'incarnation', reason: null, path: '/srv/demo', incarnation: 'inc1', readOnly: false }],
+      volumes: () => [
+        { name: 'demo', state: 'open', fenceLevel: 'incarnation', reason: null, path: '/srv/demo', incarnation: 'inc1', readOnly: false },
+      ],
     },
   };
   return deps;

@@ -24,7 +24,10 @@ export async function startHttp(settings: Partial<HttpSettings> = {}, change: (d
   const url = `http://127.0.0.1:${port}`;
   const connections: RawConnection[] = [];
   return {
-    deps, app, port, url,
+    deps,
+    app,
+    port,
+    url,
     raw: () => {
       const connection = new RawConnection(port);
       connections.push(connection);

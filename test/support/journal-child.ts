@@ -15,6 +15,9 @@ function say(line: string): void {
 
 async function main(): Promise<void> {
   const opened = await openJournal(journalOptions(dataDirectory, { takeoverAfterMs: Number(takeoverAfterMs) }));
+  process.on('SIGTERM', () => {
+    void opened.close().then(() => process.exit(0));
+  });
   opened.journal.onSuperseded(() => say('superseded'));
   say(`open ${opened.takeOver === null ? 'start' : `take_over ${opened.takeOver.how} ${opened.takeOver.seenToExit}`}`);
   let next = Number(opened.start.highestMark() ?? 0n) + 1;
@@ -31,9 +34,6 @@ async function main(): Promise<void> {
   }
   process.stdin.on('data', () => {
     commit().catch((error: { code?: string }) => say(`refused ${error.code ?? String(error)}`));
-  });
-  process.on('SIGTERM', () => {
-    void opened.close().then(() => process.exit(0));
   });
 }
 

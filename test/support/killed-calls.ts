@@ -4,7 +4,20 @@ import type { FileCalls } from '../../src/storage/file-calls.ts';
 export class Killed extends Error {}
 
 /** The calls that change something; a kill between two others cannot be told apart. */
-const CHANGES: ReadonlySet<string> = new Set(['writeAll', 'fsync', 'ftruncate', 'fchmod', 'fchown', 'setMtime', 'rename', 'link', 'unlink', 'mkdir', 'rmdir', 'reflink']);
+const CHANGES: ReadonlySet<string> = new Set([
+  'writeAll',
+  'fsync',
+  'ftruncate',
+  'fchmod',
+  'fchown',
+  'setMtime',
+  'rename',
+  'link',
+  'unlink',
+  'mkdir',
+  'rmdir',
+  'reflink',
+]);
 
 /** Counts the changes that a process makes and ends it before the `killAt`-th (0 = never). The journal counts through `step`. */
 export class KillSwitch {

@@ -8,10 +8,10 @@ import type { VolumePolicy } from '../../src/domain/volume.ts';
 import { fileCalls } from '../../src/storage/file-calls.ts';
 import { type FileVolume, openFileVolume } from '../../src/storage/file-volume.ts';
 import { Lane } from '../../src/storage/lane.ts';
-import { type ProbeReport, probeVolume } from '../../src/storage/probe.ts';
 import type { StartMode, VolumeStartDeps } from '../../src/storage/life/start-deps.ts';
 import type { VolumeStartResult } from '../../src/storage/life/start-report.ts';
 import { startVolume } from '../../src/storage/life/start-volume.ts';
+import { type ProbeReport, probeVolume } from '../../src/storage/probe.ts';
 import { FakeClock, seededRandom } from './fake-clock.ts';
 import { KillSwitch } from './killed-calls.ts';
 import { testPolicy } from './temp-volume.ts';
@@ -25,9 +25,15 @@ export class MemoryRecord implements VolumeRecord {
   /** The process that commits now; dies like its volume. */
   kill = new KillSwitch(0);
 
-  incarnations(): readonly string[] { return [...this.directories]; }
-  unsettled(): readonly Intent[] { return [...this.intents]; }
-  hasIntent(operationId: string): boolean { return this.known.has(operationId); }
+  incarnations(): readonly string[] {
+    return [...this.directories];
+  }
+  unsettled(): readonly Intent[] {
+    return [...this.intents];
+  }
+  hasIntent(operationId: string): boolean {
+    return this.known.has(operationId);
+  }
 
   async published(incarnation: string): Promise<void> {
     this.kill.step();
@@ -76,7 +82,7 @@ export interface Life {
 
 /** A directory on a real file system that gateway processes start over, die over, and start over again. */
 export class LivingVolume {
-  readonly root = fs.mkdtempSync(join(tmpdir(), 'fencegate-life-'));
+  readonly root: string;
   readonly record = new MemoryRecord();
   readonly clock = new FakeClock();
   /** The lane's own: real disk calls must not run over a deadline because a test moves the other one. */
@@ -84,7 +90,9 @@ export class LivingVolume {
   kill = new KillSwitch(0);
   #seed: number;
 
-  constructor(seed = 1) {
+  /** @param where `memory`: on tmpfs where there is one, for a test that starts and dies hundreds of times. */
+  constructor(seed = 1, where: 'disk' | 'memory' = 'disk') {
+    this.root = fs.mkdtempSync(join(where === 'memory' && fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'fencegate-life-'));
     this.#seed = seed;
     this.clock.jumpWall(Date.now() + 60_000 - this.clock.wallMs());
   }
@@ -95,12 +103,24 @@ export class LivingVolume {
     const lane = new Lane({ volume: policy.name, inFlightMax: 8, queueMax: 1_024, deadlineMs: 4_000, clock: this.laneClock });
     const random = seededRandom((this.#seed += 1));
     return {
-      policy, random, clock: this.clock, calls: this.kill.over(fileCalls(true, lane)), record: this.record,
-      owner: life.owner ?? 'gateway-1', journalUuid: life.journalUuid ?? 'journal-1', journalKnows: () => life.journalKnows ?? null, markedAsBackup: () => life.backup ?? false,
-      writerOf: () => life.writer ?? 'exited', endOldProcess: life.endOldProcess ?? (async () => false),
-      probe: async (calls, _root, control) => ({ ...(control === null ? READ_ONLY_PROBE : await probeVolume(calls, control, random)), ...(life.hardLinks === undefined ? {} : { hardLinks: life.hardLinks }) }),
+      policy,
+      random,
+      clock: this.clock,
+      calls: this.kill.over(fileCalls(true, lane)),
+      record: this.record,
+      owner: life.owner ?? 'gateway-1',
+      journalUuid: life.journalUuid ?? 'journal-1',
+      journalKnows: () => life.journalKnows ?? null,
+      markedAsBackup: () => life.backup ?? false,
+      writerOf: () => life.writer ?? 'exited',
+      endOldProcess: life.endOldProcess ?? (async () => false),
+      probe: async (calls, _root, control) => ({
+        ...(control === null ? READ_ONLY_PROBE : await probeVolume(calls, control, random)),
+        ...(life.hardLinks === undefined ? {} : { hardLinks: life.hardLinks }),
+      }),
       openVolume: (parts) => openFileVolume({ ...parts, lane, clock: this.clock, lastMtimeNs: 0n }),
-      onFenced: life.onFenced ?? (() => undefined), onStampFailure: () => undefined,
+      onFenced: life.onFenced ?? (() => undefined),
+      onStampFailure: () => undefined,
     };
   }
 
@@ -115,9 +135,15 @@ export class LivingVolume {
     return result as Opened;
   }
 
-  path(...names: string[]): string { return join(this.root, ...names); }
-  control(...names: string[]): string { return join(this.root, '.fencegate', ...names); }
-  resource(path: string): Resource { return resourceOf('vol', path.split('/'), false); }
+  path(...names: string[]): string {
+    return join(this.root, ...names);
+  }
+  control(...names: string[]): string {
+    return join(this.root, '.fencegate', ...names);
+  }
+  resource(path: string): Resource {
+    return resourceOf('vol', path.split('/'), false);
+  }
 
   read(name: string): string | null {
     try {
@@ -146,4 +172,14 @@ export class LivingVolume {
   }
 }
 
-const READ_ONLY_PROBE: ProbeReport = { fileSystem: 'ext4', local: true, foldsCase: false, foldsUnicode: false, folds: false, hardLinks: false, reflink: false, mtimeGranularityNs: 1_000n, fenceHolds: false };
+const READ_ONLY_PROBE: ProbeReport = {
+  fileSystem: 'ext4',
+  local: true,
+  foldsCase: false,
+  foldsUnicode: false,
+  folds: false,
+  hardLinks: false,
+  reflink: false,
+  mtimeGranularityNs: 1_000n,
+  fenceHolds: false,
+};

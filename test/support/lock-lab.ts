@@ -48,6 +48,7 @@ export class LockLab {
   readonly reserved: { readonly volume: string; readonly token: FencingToken }[] = [];
   reserveGate: () => Promise<void> = async () => undefined;
   readonly locks: Locks;
+  #alive = true;
 
   constructor({ policy = {}, signingKeys = [], seed = 1, journal = new MemoryJournal(), clock = new FakeClock() }: LabOptions = {}) {
     this.clock = clock;
@@ -55,11 +56,13 @@ export class LockLab {
     this.locks = createLockService({
       clock,
       random: seededRandom(seed),
-      journal,
+      journal: whileAlive(journal, () => this.#alive),
       refusals: journal,
       ceilings: {
         reserve: (volume, token) => {
+          if (!this.#alive) return new Promise(() => undefined);
           this.reserved.push({ volume, token });
+          if (token > this.ceiling) this.ceiling = token;
           return this.reserveGate();
         },
       },
@@ -70,13 +73,18 @@ export class LockLab {
     });
   }
 
+  /** What the stamps on the volumes would say: at or above every token that was ever reserved. */
+  ceiling = 0n;
+
   /** A process that starts after this one died without a word. */
   async restarted(options: { readonly comeBack?: boolean; readonly above?: bigint; readonly seed?: number } = {}): Promise<LockLab> {
+    this.#alive = false;
     this.locks.stop();
     const start = this.journal.crash();
     this.clock.advance(1_000);
     const next = new LockLab({ journal: this.journal, clock: this.clock, seed: options.seed ?? 2 });
-    await next.locks.restore(start, { above: options.above ?? 0n, comeBack: options.comeBack ?? true });
+    next.ceiling = options.above ?? this.ceiling;
+    await next.locks.restore(start, { above: next.ceiling, comeBack: options.comeBack ?? true });
     return next;
   }
 
@@ -102,6 +110,17 @@ export class LockLab {
     for (let spent = 0; !done && spent < totalMs; spent += stepMs) await this.clock.advanceAsync(stepMs);
     return watched;
   }
+}
+
+/** The journal as a process sees it that may die: afterwards nothing of it becomes durable, and nothing is answered. */
+function whileAlive(journal: MemoryJournal, alive: () => boolean): MemoryJournal {
+  return new Proxy(journal, {
+    get(target, name) {
+      if (name === 'commit' && !alive()) return () => new Promise(() => undefined);
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
 }
 
 export function policyOf(name: string, changes: PolicyChanges): VolumePolicy {

@@ -16,10 +16,26 @@ export class RawConnection {
 
   constructor(port: number) {
     this.socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
-    this.socket.on('data', (chunk: Buffer) => this.#note(() => { this.received += chunk.toString('latin1'); }));
-    this.socket.on('end', () => this.#note(() => { this.ended = true; }));
-    this.socket.on('error', (error) => this.#note(() => { this.error = error; }));
-    this.socket.on('close', () => this.#note(() => { this.ended = true; }));
+    this.socket.on('data', (chunk: Buffer) =>
+      this.#note(() => {
+        this.received += chunk.toString('latin1');
+      }),
+    );
+    this.socket.on('end', () =>
+      this.#note(() => {
+        this.ended = true;
+      }),
+    );
+    this.socket.on('error', (error) =>
+      this.#note(() => {
+        this.error = error;
+      }),
+    );
+    this.socket.on('close', () =>
+      this.#note(() => {
+        this.ended = true;
+      }),
+    );
   }
 
   send(text: string | Uint8Array): void {
@@ -44,7 +60,8 @@ export class RawConnection {
         if (parsed.answer.status >= 200) return parsed.answer;
         continue;
       }
-      if (this.ended || this.error !== null) throw new Error(`no answer: ${this.error?.message ?? 'the connection ended'} after ${JSON.stringify(this.received)}`);
+      if (this.ended || this.error !== null)
+        throw new Error(`no answer: ${this.error?.message ?? 'the connection ended'} after ${JSON.stringify(this.received)}`);
       await new Promise<void>((resolve) => {
         this.#changed = resolve;
       });
@@ -65,10 +82,12 @@ function takeAnswer(text: string): { answer: RawAnswer; rest: string } | null {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return null;
   const [statusLine = '', ...lines] = text.slice(0, end).split('\r\n');
-  const headers = Object.fromEntries(lines.map((line) => {
-    const colon = line.indexOf(':');
-    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
-  }));
+  const headers = Object.fromEntries(
+    lines.map((line) => {
+      const colon = line.indexOf(':');
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+    }),
+  );
   const status = Number(statusLine.split(' ')[1]);
   const length = status < 200 || status === 204 || status === 304 ? 0 : Number(headers['content-length'] ?? 0);
   const start = end + 4;

@@ -22,7 +22,12 @@ export const apiDocs = fp(
     await app.register(swagger, {
       openapi: {
         openapi: '3.1.0',
-        info: { title: 'Fencegate', version: '1', description: 'A write proxy that checks fencing tokens.', license: { name: 'MIT', identifier: 'MIT' } },
+        info: {
+          title: 'Fencegate',
+          version: '1',
+          description: 'A write proxy that checks fencing tokens.',
+          license: { name: 'MIT', identifier: 'MIT' },
+        },
         servers: [{ url: '/' }],
         tags: TAGS,
         components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
@@ -39,10 +44,18 @@ export const apiDocs = fp(
       staticCSP: true,
       uiConfig: { docExpansion: 'list', validatorUrl: null, supportedSubmitMethods: [] },
     });
-    app.get('/openapi.json', {
-      config: { access: 'open' },
-      schema: { tags: ['pages'], summary: 'This document', response: answers({ 200: { description: 'OpenAPI 3.1', schema: AnyObject } }, [], { open: true }) },
-    }, async (_request, reply) => reply.header('cache-control', 'no-cache').send(app.swagger()));
+    app.get(
+      '/openapi.json',
+      {
+        config: { access: 'open' },
+        schema: {
+          tags: ['pages'],
+          summary: 'This document',
+          response: answers({ 200: { description: 'OpenAPI 3.1', schema: AnyObject } }, [], { open: true }),
+        },
+      },
+      async (_request, reply) => reply.header('cache-control', 'no-cache').send(app.swagger()),
+    );
   },
   { name: 'api-docs' },
 );
@@ -80,6 +93,9 @@ function withExports(response: unknown, exports: Readonly<Record<string, object>
 
 /** Method and path in words: stable, unique, and fit for generated clients. */
 function operationIdOf(route: RouteOptions): string {
-  const path = route.url.replace(/\/$/, '/directory').replace(/[^A-Za-z0-9]+/g, '_').replace(/^_|_$/g, '');
+  const path = route.url
+    .replace(/\/$/, '/directory')
+    .replace(/[^A-Za-z0-9]+/g, '_')
+    .replace(/^_|_$/g, '');
   return `${[route.method].flat().join('_').toLowerCase()}_${path === '' ? 'root' : path}`;
 }

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import { refuse } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { hostRefusal, isAllowedOrigin, originRefusal, type BrowserRules } from '../browser-rules.ts';
+import { type BrowserRules, hostRefusal, isAllowedOrigin, originRefusal } from '../browser-rules.ts';
 import { exchangeOf } from '../exchange.ts';
 import type { HttpDeps } from '../http-deps.ts';
 import { newState } from '../request-state.ts';
@@ -23,7 +23,9 @@ export const arrival = fp(
       request.state = newState(deps.clock.monotonicMs());
       reply.header('x-request-id', request.id);
       shareWithAllowedOrigin(rules, request, reply);
-      next(protocolRefusal(request) ?? hostRefusal(rules, request.headers.host) ?? originRefusal(rules, request.method, request.headers) ?? undefined);
+      next(
+        protocolRefusal(request) ?? hostRefusal(rules, request.headers.host) ?? originRefusal(rules, request.method, request.headers) ?? undefined,
+      );
     });
     done();
   },

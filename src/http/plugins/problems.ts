@@ -15,7 +15,8 @@ export const problems = fp(
 
     app.setErrorHandler(async (thrown, request, reply) => {
       const error = await recorded(deps, request, fromFramework(thrown));
-      if (error.code === 'internal') deps.log.error({ err: error.cause ?? error, request_id: request.id, route: request.routeOptions.url }, 'request failed');
+      if (error.code === 'internal')
+        deps.log.error({ err: error.cause ?? error, request_id: request.id, route: request.routeOptions.url }, 'request failed');
       return sendProblem(reply, error);
     });
 
@@ -44,7 +45,10 @@ async function recorded(deps: HttpDeps, request: FastifyRequest, error: GatewayE
 function sendProblem(reply: FastifyReply, error: GatewayError): FastifyReply {
   const problem = problemOf(error, reply.request.id);
   // As bytes: to a text the framework adds a charset, which this media type does not have.
-  return reply.code(problem.status).headers(problem.headers).send(Buffer.from(JSON.stringify(problem.body)));
+  return reply
+    .code(problem.status)
+    .headers(problem.headers)
+    .send(Buffer.from(JSON.stringify(problem.body)));
 }
 
 function notFound(request: FastifyRequest): GatewayError {

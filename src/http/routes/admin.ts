@@ -4,7 +4,21 @@ import { refuse } from '../../domain/errors.ts';
 import { isVolumeName } from '../../domain/resource.ts';
 import { callerOf } from '../request-state.ts';
 import {
-  AdminSessions, AdminVolumes, BreakAnswer, type BreakAnswerBody, BreakBody, Doctor, type DoctorBody, Fence, FixAnswer, FixBody, ReasonBody, RebaseAnswer, SessionRefParams, VolumeNameParams, VolumeReady,
+  AdminSessions,
+  AdminVolumes,
+  BreakAnswer,
+  type BreakAnswerBody,
+  BreakBody,
+  Doctor,
+  type DoctorBody,
+  Fence,
+  FixAnswer,
+  FixBody,
+  ReasonBody,
+  RebaseAnswer,
+  SessionRefParams,
+  VolumeNameParams,
+  VolumeReady,
 } from '../schemas/admin.ts';
 import { answers } from '../schemas/common.ts';
 import { FileParams } from '../schemas/files.ts';
@@ -12,7 +26,16 @@ import type { RouteOptions, TypedApp } from '../typed-app.ts';
 import { adminSessionJson, coordinatorJson, lockJson, tokenText, volumeReadyJson } from '../views.ts';
 import { handOver, resourceInBody, resourceOfRoute } from '../write-request.ts';
 
-const CHANGE_CODES = ['cross_origin', 'coordinator_suspended', 'coordinator_unavailable', 'journal_unavailable', 'body_too_large', 'unsupported_media_type', 'incomplete_body', 'upload_timeout'] as const;
+const CHANGE_CODES = [
+  'cross_origin',
+  'coordinator_suspended',
+  'coordinator_unavailable',
+  'journal_unavailable',
+  'body_too_large',
+  'unsupported_media_type',
+  'incomplete_body',
+  'upload_timeout',
+] as const;
 
 /** What administrators see and may do. */
 export function adminRoutes(app: TypedApp, options: RouteOptions): void {
@@ -22,95 +45,180 @@ export function adminRoutes(app: TypedApp, options: RouteOptions): void {
 }
 
 function lockAdministration(app: TypedApp, { deps }: RouteOptions): void {
-  app.post('/v1/admin/locks/break', {
-    config: { access: 'admin', action: 'lease_break' },
-    schema: {
-      tags: ['admin'], summary: 'End somebody’s lease: fences first', body: BreakBody,
-      response: answers({ 200: { description: 'Broken', schema: BreakAnswer }, 202: { description: 'The grace period runs', schema: BreakAnswer } }, [...CHANGE_CODES, 'invalid_path', 'not_found', 'volume_not_found']),
+  app.post(
+    '/v1/admin/locks/break',
+    {
+      config: { access: 'admin', action: 'lease_break' },
+      schema: {
+        tags: ['admin'],
+        summary: 'End somebody’s lease: fences first',
+        body: BreakBody,
+        response: answers(
+          { 200: { description: 'Broken', schema: BreakAnswer }, 202: { description: 'The grace period runs', schema: BreakAnswer } },
+          [...CHANGE_CODES, 'invalid_path', 'not_found', 'volume_not_found'],
+        ),
+      },
     },
-  }, async (request, reply): Promise<BreakAnswerBody> => {
-    const { resource: name, reason, grace_ms: graceMs = 0 } = request.body;
-    const resource = resourceInBody(deps, request, name);
-    const caller = callerOf(request);
-    handOver(request);
-    const report = await deps.administration.breakLock(caller, { resource, reason, graceMs });
-    reply.code(report.state === 'broken' ? 200 : 202);
-    return breakJson(report);
-  });
+    async (request, reply): Promise<BreakAnswerBody> => {
+      const { resource: name, reason, grace_ms: graceMs = 0 } = request.body;
+      const resource = resourceInBody(deps, request, name);
+      const caller = callerOf(request);
+      handOver(request);
+      const report = await deps.administration.breakLock(caller, { resource, reason, graceMs });
+      reply.code(report.state === 'broken' ? 200 : 202);
+      return breakJson(report);
+    },
+  );
 
-  app.get('/v1/admin/sessions', {
-    config: { access: 'admin' },
-    schema: { tags: ['admin'], summary: 'All sessions', response: answers({ 200: { description: 'By reference, without their secret ids', schema: AdminSessions } }, []) },
-  }, async () => ({ sessions: deps.locks.sessions().map(adminSessionJson) }));
+  app.get(
+    '/v1/admin/sessions',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: ['admin'],
+        summary: 'All sessions',
+        response: answers({ 200: { description: 'By reference, without their secret ids', schema: AdminSessions } }, []),
+      },
+    },
+    async () => ({ sessions: deps.locks.sessions().map(adminSessionJson) }),
+  );
 
-  app.delete('/v1/admin/sessions/:session_ref', {
-    config: { access: 'admin' },
-    schema: { tags: ['admin'], summary: 'End somebody’s session', params: SessionRefParams, response: answers({ 204: { description: 'Ended', schema: null } }, [...CHANGE_CODES, 'session_not_found']) },
-  }, async (request, reply) => {
-    handOver(request);
-    await deps.locks.endSessionByRef(callerOf(request), request.params.session_ref);
-    return reply.code(204).send();
-  });
+  app.delete(
+    '/v1/admin/sessions/:session_ref',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: ['admin'],
+        summary: 'End somebody’s session',
+        params: SessionRefParams,
+        response: answers({ 204: { description: 'Ended', schema: null } }, [...CHANGE_CODES, 'session_not_found']),
+      },
+    },
+    async (request, reply) => {
+      handOver(request);
+      await deps.locks.endSessionByRef(callerOf(request), request.params.session_ref);
+      return reply.code(204).send();
+    },
+  );
 }
 
 function diagnosis(app: TypedApp, { deps }: RouteOptions): void {
-  app.get('/v1/admin/doctor', {
-    config: { access: 'admin' },
-    schema: { tags: ['admin'], summary: 'What is wrong, with evidence and fixes', response: answers({ 200: { description: 'One snapshot', schema: Doctor } }, []) },
-  }, async () => doctorJson(await deps.administration.doctor()));
+  app.get(
+    '/v1/admin/doctor',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: ['admin'],
+        summary: 'What is wrong, with evidence and fixes',
+        response: answers({ 200: { description: 'One snapshot', schema: Doctor } }, []),
+      },
+    },
+    async () => doctorJson(await deps.administration.doctor()),
+  );
 
-  app.post('/v1/admin/doctor/fixes', {
-    config: { access: 'admin', action: 'doctor_fix' },
-    schema: { tags: ['admin'], summary: 'Carry out the fix of a finding', body: FixBody, response: answers({ 200: { description: 'What was done, or would be', schema: FixAnswer } }, [...CHANGE_CODES, 'not_found']) },
-  }, async (request) => {
-    const { finding_id: findingId, dry_run: dryRun = false } = request.body;
-    handOver(request);
-    const report = await deps.administration.fix(callerOf(request), { findingId, dryRun });
-    return { dry_run: report.dryRun, steps: report.steps };
-  });
+  app.post(
+    '/v1/admin/doctor/fixes',
+    {
+      config: { access: 'admin', action: 'doctor_fix' },
+      schema: {
+        tags: ['admin'],
+        summary: 'Carry out the fix of a finding',
+        body: FixBody,
+        response: answers({ 200: { description: 'What was done, or would be', schema: FixAnswer } }, [...CHANGE_CODES, 'not_found']),
+      },
+    },
+    async (request) => {
+      const { finding_id: findingId, dry_run: dryRun = false } = request.body;
+      handOver(request);
+      const report = await deps.administration.fix(callerOf(request), { findingId, dryRun });
+      return { dry_run: report.dryRun, steps: report.steps };
+    },
+  );
 
-  app.get('/v1/admin/volumes', {
-    config: { access: 'admin' },
-    schema: { tags: ['admin'], summary: 'All volumes with their state', response: answers({ 200: { description: 'From memory: a hung mount does not hold it up', schema: AdminVolumes } }, []) },
-  }, async () => ({
-    volumes: deps.administration.volumes().map((volume) => ({ ...volumeReadyJson(volume), path: volume.path, incarnation: volume.incarnation, read_only: volume.readOnly })),
-  }));
+  app.get(
+    '/v1/admin/volumes',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: ['admin'],
+        summary: 'All volumes with their state',
+        response: answers({ 200: { description: 'From memory: a hung mount does not hold it up', schema: AdminVolumes } }, []),
+      },
+    },
+    async () => ({
+      volumes: deps.administration
+        .volumes()
+        .map((volume) => ({ ...volumeReadyJson(volume), path: volume.path, incarnation: volume.incarnation, read_only: volume.readOnly })),
+    }),
+  );
 }
 
 function fenceAdministration(app: TypedApp, { deps }: RouteOptions): void {
-  app.get('/v1/admin/fences/:volume/:path', {
-    config: { access: 'admin' },
-    schema: { tags: ['admin'], summary: 'The fence of a resource', params: FileParams, response: answers({ 200: { description: 'null marks for a name never leased', schema: Fence } }, ['invalid_path', 'not_found', 'volume_not_found']) },
-  }, async (request) => {
-    const fence = await deps.administration.fence(resourceOfRoute(deps, request, 'read'));
-    return {
-      resource: fence.resource.name,
-      high_water_mark: tokenText(fence.highWaterMark),
-      lease_ref: fence.leaseRef,
-      principal: fence.principal,
-      ever_named: fence.everNamed,
-      floor: tokenText(fence.floor),
-    };
-  });
+  app.get(
+    '/v1/admin/fences/:volume/:path',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: ['admin'],
+        summary: 'The fence of a resource',
+        params: FileParams,
+        response: answers({ 200: { description: 'null marks for a name never leased', schema: Fence } }, [
+          'invalid_path',
+          'not_found',
+          'volume_not_found',
+        ]),
+      },
+    },
+    async (request) => {
+      const fence = await deps.administration.fence(resourceOfRoute(deps, request, 'read'));
+      return {
+        resource: fence.resource.name,
+        high_water_mark: tokenText(fence.highWaterMark),
+        lease_ref: fence.leaseRef,
+        principal: fence.principal,
+        ever_named: fence.everNamed,
+        floor: tokenText(fence.floor),
+      };
+    },
+  );
 
-  app.post('/v1/admin/fences/rebase', {
-    config: { access: 'admin', action: 'fence_rebase' },
-    schema: { tags: ['admin'], summary: 'Start tokens anew above every mark, after a journal was restored or lost', body: ReasonBody, response: answers({ 200: { description: 'Rebased', schema: RebaseAnswer } }, CHANGE_CODES) },
-  }, async (request) => {
-    handOver(request);
-    const report = await deps.administration.rebase(callerOf(request), request.body.reason);
-    return { base: report.base.toString(), volumes: report.volumes };
-  });
+  app.post(
+    '/v1/admin/fences/rebase',
+    {
+      config: { access: 'admin', action: 'fence_rebase' },
+      schema: {
+        tags: ['admin'],
+        summary: 'Start tokens anew above every mark, after a journal was restored or lost',
+        body: ReasonBody,
+        response: answers({ 200: { description: 'Rebased', schema: RebaseAnswer } }, CHANGE_CODES),
+      },
+    },
+    async (request) => {
+      handOver(request);
+      const report = await deps.administration.rebase(callerOf(request), request.body.reason);
+      return { base: report.base.toString(), volumes: report.volumes };
+    },
+  );
 
-  app.post('/v1/admin/volumes/:name/adopt', {
-    config: { access: 'admin', action: 'volume_adopt' },
-    schema: { tags: ['admin'], summary: 'Take over a volume that belongs to another gateway', params: VolumeNameParams, body: ReasonBody, response: answers({ 200: { description: 'Adopted', schema: VolumeReady } }, [...CHANGE_CODES, 'volume_not_found', 'volume_unavailable']) },
-  }, async (request) => {
-    const { name } = request.params;
-    if (!isVolumeName(name)) throw refuse('volume_not_found', 'There is no volume of this name.');
-    handOver(request);
-    return volumeReadyJson(await deps.administration.adopt(callerOf(request), name, request.body.reason));
-  });
+  app.post(
+    '/v1/admin/volumes/:name/adopt',
+    {
+      config: { access: 'admin', action: 'volume_adopt' },
+      schema: {
+        tags: ['admin'],
+        summary: 'Take over a volume that belongs to another gateway',
+        params: VolumeNameParams,
+        body: ReasonBody,
+        response: answers({ 200: { description: 'Adopted', schema: VolumeReady } }, [...CHANGE_CODES, 'volume_not_found', 'volume_unavailable']),
+      },
+    },
+    async (request) => {
+      const { name } = request.params;
+      if (!isVolumeName(name)) throw refuse('volume_not_found', 'There is no volume of this name.');
+      handOver(request);
+      return volumeReadyJson(await deps.administration.adopt(callerOf(request), name, request.body.reason));
+    },
+  );
 }
 
 function breakJson(report: BreakReport): Static<typeof BreakAnswer> {
@@ -143,7 +251,11 @@ function doctorJson(report: DoctorReport): DoctorBody {
     findings: report.findings.map(({ id, code, severity, resource, evidence, fix }) => ({ id, code, severity, resource, evidence, fix })),
     sessions: report.sessions.map(adminSessionJson),
     locks: report.locks.map(lockJson),
-    wait_for: report.waitFor.map((edge) => ({ waiter_lease_ref: edge.waiterLeaseRef, holder_lease_ref: edge.holderLeaseRef, resource: edge.resource })),
+    wait_for: report.waitFor.map((edge) => ({
+      waiter_lease_ref: edge.waiterLeaseRef,
+      holder_lease_ref: edge.holderLeaseRef,
+      resource: edge.resource,
+    })),
     coordinator: coordinatorJson(report.coordinator),
     volumes: report.volumes.map(volumeReadyJson),
   };

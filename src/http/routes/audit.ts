@@ -25,40 +25,59 @@ const CSV = 'text/csv';
 
 /** Who wrote what, who was refused and why. */
 export function auditRoutes(app: TypedApp, { deps }: RouteOptions): void {
-  app.get('/v1/audit', {
-    config: { access: 'audit', exports: { [NDJSON]: Type.String(), [CSV]: Type.String() } },
-    schema: {
-      tags: ['audit'], summary: 'Audit records: a page as JSON, or everything that matches as NDJSON or CSV', querystring: AuditQuery,
-      response: answers({ 200: { description: 'Newest first, unless order=asc', schema: RecordPage } }, ['invalid_token', 'invalid_path', 'journal_unavailable']),
+  app.get(
+    '/v1/audit',
+    {
+      config: { access: 'audit', exports: { [NDJSON]: Type.String(), [CSV]: Type.String() } },
+      schema: {
+        tags: ['audit'],
+        summary: 'Audit records: a page as JSON, or everything that matches as NDJSON or CSV',
+        querystring: AuditQuery,
+        response: answers({ 200: { description: 'Newest first, unless order=asc', schema: RecordPage } }, [
+          'invalid_token',
+          'invalid_path',
+          'journal_unavailable',
+        ]),
+      },
     },
-  }, async (request, reply) => {
-    const filter = filterOf(request.query);
-    const principal = principalOf(request);
-    const { order = 'desc', limit = LIMITS.auditPageDefault, cursor = null } = request.query;
-    // A query sees every decision whose answer was sent before it, counted refusals too.
-    await deps.refusals.flush();
-    const type = request.method === 'HEAD' ? JSON_TYPE : acceptedType(request.headers.accept, [JSON_TYPE, NDJSON, CSV]);
-    reply.header('vary', 'Accept').header('cache-control', 'no-store');
-    if (type !== JSON_TYPE) return exportAll(deps, request, reply, filter, order, type);
-    const page = await deps.journal.audit(filter, { order, limit, cursor });
-    return { records: page.records.filter((record) => visible(principal, record)).map(recordJson), next_cursor: page.nextCursor };
-  });
+    async (request, reply) => {
+      const filter = filterOf(request.query);
+      const principal = principalOf(request);
+      const { order = 'desc', limit = LIMITS.auditPageDefault, cursor = null } = request.query;
+      // A query sees every decision whose answer was sent before it, counted refusals too.
+      await deps.refusals.flush();
+      const type = request.method === 'HEAD' ? JSON_TYPE : acceptedType(request.headers.accept, [JSON_TYPE, NDJSON, CSV]);
+      reply.header('vary', reply.hasHeader('vary') ? 'Origin, Accept' : 'Accept').header('cache-control', 'no-store');
+      if (type !== JSON_TYPE) return exportAll(deps, request, reply, filter, order, type);
+      const page = await deps.journal.audit(filter, { order, limit, cursor });
+      return { records: page.records.filter((record) => visible(principal, record)).map(recordJson), next_cursor: page.nextCursor };
+    },
+  );
 
-  app.get('/v1/audit/verify', {
-    config: { access: 'audit' },
-    schema: { tags: ['audit'], summary: 'Recompute the chain', querystring: VerifyQuery, response: answers({ 200: { description: 'valid, or the first record that does not fit', schema: Chain } }, ['journal_unavailable']) },
-  }, async (request, reply) => {
-    await deps.refusals.flush();
-    const chain = await deps.journal.verify(request.query.from_seq ?? null, requestSignal(reply.raw, deps.deadline));
-    return {
-      valid: chain.valid,
-      records: chain.records,
-      first_seq: chain.firstSeq,
-      last_seq: chain.lastSeq,
-      head_hash: chain.headHash,
-      first_bad_seq: chain.firstBadSeq,
-    };
-  });
+  app.get(
+    '/v1/audit/verify',
+    {
+      config: { access: 'audit' },
+      schema: {
+        tags: ['audit'],
+        summary: 'Recompute the chain',
+        querystring: VerifyQuery,
+        response: answers({ 200: { description: 'valid, or the first record that does not fit', schema: Chain } }, ['journal_unavailable']),
+      },
+    },
+    async (request, reply) => {
+      await deps.refusals.flush();
+      const chain = await deps.journal.verify(request.query.from_seq ?? null, requestSignal(reply.raw, deps.deadline));
+      return {
+        valid: chain.valid,
+        records: chain.records,
+        first_seq: chain.firstSeq,
+        last_seq: chain.lastSeq,
+        head_hash: chain.headHash,
+        first_bad_seq: chain.firstBadSeq,
+      };
+    },
+  );
 }
 
 /** Records without a resource concern the gateway as a whole: for auditors without a narrower scope. */
@@ -68,7 +87,14 @@ function visible(principal: Principal, record: AuditRecord): boolean {
   return inScope(principal, path === null || path === '' ? volume : `${volume}/${path}`);
 }
 
-function exportAll(deps: HttpDeps, request: FastifyRequest, reply: FastifyReply, filter: AuditFilter, order: 'asc' | 'desc', type: typeof NDJSON | typeof CSV): FastifyReply {
+function exportAll(
+  deps: HttpDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  filter: AuditFilter,
+  order: 'asc' | 'desc',
+  type: typeof NDJSON | typeof CSV,
+): FastifyReply {
   const records = deps.journal.auditStream(filter, order, requestSignal(reply.raw, deps.deadline));
   const rows = rowsOf(records, principalOf(request));
   if (type === NDJSON) return reply.type(NDJSON).send(Readable.from(lines(rows)));

@@ -19,7 +19,10 @@ import { resourceOfRoute, targetOf } from '../write-request.ts';
 const NS_PER_SECOND = 1_000_000_000n;
 const BOUNDARY_BYTES = 18;
 const bytes = (description: string, headers: Readonly<Record<string, string>> = {}) => ({
-  description, schema: Type.Unsafe<string>({ type: 'string', format: 'binary' }), mediaType: 'application/octet-stream', headers: { ...READ_ANSWER_HEADERS, ...headers },
+  description,
+  schema: Type.Unsafe<string>({ type: 'string', format: 'binary' }),
+  mediaType: 'application/octet-stream',
+  headers: { ...READ_ANSWER_HEADERS, ...headers },
 });
 
 /** Reads need no lease and wait for no upload (case B12). */
@@ -27,9 +30,14 @@ export function readRoutes(app: TypedApp, { deps }: RouteOptions): void {
   const file = {
     config: { access: 'read_files', documentedHeaders: ReadHeaders } as const,
     schema: {
-      tags: ['files'], params: FileParams,
+      tags: ['files'],
+      params: FileParams,
       response: answers(
-        { 200: bytes('The file'), 206: bytes('The ranges asked for', { 'Content-Range': 'Of a single range' }), 304: { description: 'Not modified', schema: null, headers: READ_ANSWER_HEADERS } },
+        {
+          200: bytes('The file'),
+          206: bytes('The ranges asked for', { 'Content-Range': 'Of a single range' }),
+          304: { description: 'Not modified', schema: null, headers: READ_ANSWER_HEADERS },
+        },
         [...READ_CODES, 'is_a_directory', 'precondition_failed', 'range_not_satisfiable'],
       ),
     },
@@ -39,28 +47,37 @@ export function readRoutes(app: TypedApp, { deps }: RouteOptions): void {
   app.get('/v1/files/:volume/:path', { ...file, schema: { ...file.schema, summary: 'Read a file, or ranges of it' } }, serve);
   app.head('/v1/files/:volume/:path', { ...file, schema: { ...file.schema, summary: 'The headers of GET' } }, serve);
 
-  app.get('/v1/files/:volume/:path/', {
-    config: { access: 'read_files' },
-    schema: {
-      tags: ['files'], summary: 'List a directory', params: FileParams, querystring: ListQuery,
-      response: answers({ 200: { description: 'A page of entries', schema: Listing } }, [...READ_CODES]),
+  app.get(
+    '/v1/files/:volume/:path/',
+    {
+      config: { access: 'read_files' },
+      schema: {
+        tags: ['files'],
+        summary: 'List a directory',
+        params: FileParams,
+        querystring: ListQuery,
+        response: answers({ 200: { description: 'A page of entries', schema: Listing } }, [...READ_CODES]),
+      },
     },
-  }, async (request): Promise<ListingBody> => {
-    const { target, resource } = targetOf(deps, request, 'read');
-    const { limit = LIMITS.listPageDefault, cursor = null } = request.query;
-    const page = await volumeWithFiles(deps, target.volume).list(resource, { limit, cursor });
-    return {
-      // The names that the gateway keeps for itself are invisible, whatever the volume lists.
-      entries: page.entries.filter(({ name }) => name === null || !isHiddenSegment(name)).map((entry) => ({
-        name: entry.name,
-        name_base64: entry.nameBase64,
-        type: entry.type,
-        size_bytes: entry.sizeBytes,
-        modified_at: entry.modifiedAt,
-      })),
-      next_cursor: page.nextCursor,
-    };
-  });
+    async (request): Promise<ListingBody> => {
+      const { target, resource } = targetOf(deps, request, 'read');
+      const { limit = LIMITS.listPageDefault, cursor = null } = request.query;
+      const page = await volumeWithFiles(deps, target.volume).list(resource, { limit, cursor });
+      return {
+        // The names that the gateway keeps for itself are invisible, whatever the volume lists.
+        entries: page.entries
+          .filter(({ name }) => name === null || !isHiddenSegment(name))
+          .map((entry) => ({
+            name: entry.name,
+            name_base64: entry.nameBase64,
+            type: entry.type,
+            size_bytes: entry.sizeBytes,
+            modified_at: entry.modifiedAt,
+          })),
+        next_cursor: page.nextCursor,
+      };
+    },
+  );
 }
 
 function volumeWithFiles(deps: HttpDeps, name: string): Volume {
@@ -84,7 +101,9 @@ async function serveFile(deps: HttpDeps, request: FastifyRequest, reply: Fastify
     if (request.method === 'HEAD' || payload.lengthBytes === 0) return reply.send(Buffer.alloc(0));
     handedOn = true;
     const chunks = payload.chunks(requestSignal(reply.raw, deps.deadline));
-    return reply.send(payloadStream(opened, chunks, (error) => deps.log.warn({ err: error, request_id: request.id }, 'a descriptor could not be closed')));
+    return reply.send(
+      payloadStream(opened, chunks, (error) => deps.log.warn({ err: error, request_id: request.id }, 'a descriptor could not be closed')),
+    );
   } finally {
     if (!handedOn) await opened.close();
   }

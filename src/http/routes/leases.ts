@@ -8,8 +8,8 @@ import { assertLabel, labelValue } from '../header-values.ts';
 import type { HttpDeps } from '../http-deps.ts';
 import { requestSignal } from '../request-signal.ts';
 import { callerOf } from '../request-state.ts';
-import { AcquireBody, ConvertBody, LEASE_CODES, Lease, type LeaseBody, LeaseParams, ReleaseQuery, WaitQuery } from '../schemas/leases.ts';
 import { answers } from '../schemas/common.ts';
+import { AcquireBody, ConvertBody, LEASE_CODES, Lease, type LeaseBody, LeaseParams, ReleaseQuery, WaitQuery } from '../schemas/leases.ts';
 import type { RouteOptions, TypedApp } from '../typed-app.ts';
 import { leaseJson } from '../views.ts';
 import { handOver, resourceInBody } from '../write-request.ts';
@@ -20,64 +20,131 @@ const state = (description: string) => ({ description, schema: Lease });
 const located = (description: string) => ({ ...state(description), headers: { Location: 'Of the lease' } });
 
 /** Leases: the right to write, with the token that proves it. Who may do what with a lease is judged by the lock service. */
-export function leaseRoutes(app: TypedApp, { deps }: RouteOptions): void {
-  app.post('/v1/leases', {
-    config: { access: 'write', action: 'lease_refuse', newWork: true },
-    schema: {
-      tags: ['leases'], summary: 'Take a lease, or stand in line for one', body: AcquireBody,
-      response: answers(
-        { 200: located('Held again: re-entrant'), 201: located('Held'), 202: located('Waiting') },
-        [...LEASE_CODES, 'invalid_path', 'volume_not_found', 'ttl_out_of_range', 'lock_not_acquired', 'deadlock', 'session_not_found', 'session_ended', 'overlapping_lease', 'queue_full', 'too_many_leases', 'too_many_sessions', 'volume_unavailable', 'draining'],
-      ),
+export function leaseRoutes(app: TypedApp, options: RouteOptions): void {
+  acquireRoute(app, options);
+  holderRoutes(app, options);
+}
+
+function acquireRoute(app: TypedApp, { deps }: RouteOptions): void {
+  app.post(
+    '/v1/leases',
+    {
+      config: { access: 'write', action: 'lease_refuse', newWork: true },
+      schema: {
+        tags: ['leases'],
+        summary: 'Take a lease, or stand in line for one',
+        body: AcquireBody,
+        response: answers({ 200: located('Held again: re-entrant'), 201: located('Held'), 202: located('Waiting') }, [
+          ...LEASE_CODES,
+          'invalid_path',
+          'volume_not_found',
+          'ttl_out_of_range',
+          'lock_not_acquired',
+          'deadlock',
+          'session_not_found',
+          'session_ended',
+          'overlapping_lease',
+          'queue_full',
+          'too_many_leases',
+          'too_many_sessions',
+          'volume_unavailable',
+          'draining',
+        ]),
+      },
     },
-  }, async (request, reply) => {
-    const acquire = acquireRequest(deps, request, request.body);
-    const caller = callerOf(request, acquire.clientId);
-    handOver(request);
-    const { lease, created } = await deps.locks.acquire(caller, acquire, requestSignal(reply.raw, deps.deadline));
-    reply.code(lease.state === 'waiting' ? 202 : created ? 201 : 200).header('location', `/v1/leases/${encodeURIComponent(lease.leaseId)}`);
-    return leaseJson(lease);
-  });
-
-  app.get(LEASE, {
-    config: { access: 'write' },
-    schema: { tags: ['leases'], summary: 'The state of a lease; for a waiting one the long poll that keeps its place', params: LeaseParams, querystring: WaitQuery, response: answers({ 200: state('As it is, also when it has ended') }, LEASE_CODES) },
-  }, async (request, reply): Promise<LeaseBody> => {
-    const { wait_ms: waitMs = 0 } = request.query;
-    return leaseJson(await deps.locks.lease(callerOf(request), request.params.lease_id, waitMs, requestSignal(reply.raw, deps.deadline)));
-  });
-
-  app.post(`${LEASE}/renew`, {
-    config: { access: 'write' },
-    schema: { tags: ['leases'], summary: 'Renew a lease', params: LeaseParams, response: answers({ 200: state('Renewed') }, [...LEASE_CODES, 'lease_not_held']) },
-  }, async (request): Promise<LeaseBody> => {
-    handOver(request);
-    return leaseJson(await deps.locks.renew(callerOf(request), request.params.lease_id));
-  });
-
-  app.post(`${LEASE}/convert`, {
-    config: { access: 'write' },
-    schema: {
-      tags: ['leases'], summary: 'Upgrade to exclusive, or downgrade to shared', params: LeaseParams, body: ConvertBody,
-      response: answers({ 200: state('Converted'), 202: state('Waiting for the other readers') }, [...LEASE_CODES, 'lease_not_held', 'upgrade_conflict', 'deadlock']),
+    async (request, reply) => {
+      const acquire = acquireRequest(deps, request, request.body);
+      const caller = callerOf(request, acquire.clientId);
+      handOver(request);
+      const { lease, created } = await deps.locks.acquire(caller, acquire, requestSignal(reply.raw, deps.deadline));
+      reply.code(lease.state === 'waiting' ? 202 : created ? 201 : 200).header('location', `/v1/leases/${encodeURIComponent(lease.leaseId)}`);
+      return leaseJson(lease);
     },
-  }, async (request, reply): Promise<LeaseBody> => {
-    const mode = request.body.mode ?? 'exclusive';
-    handOver(request);
-    const lease = await deps.locks.convert(callerOf(request), request.params.lease_id, mode, requestSignal(reply.raw, deps.deadline));
-    reply.code(isConverted(lease, mode) ? 200 : 202);
-    return leaseJson(lease);
-  });
+  );
+}
 
-  app.delete(LEASE, {
-    config: { access: 'write' },
-    schema: { tags: ['leases'], summary: 'Release a hold, or cancel a waiter', params: LeaseParams, querystring: ReleaseQuery, response: answers({ 204: { description: 'Released, now or earlier', schema: null } }, LEASE_CODES) },
-  }, async (request, reply) => {
-    const { hold_id: holdId = null, all = false } = request.query;
-    handOver(request);
-    await deps.locks.release(callerOf(request), request.params.lease_id, { holdId, all });
-    return reply.code(204).send();
-  });
+/** For whoever has the lease's secret id. */
+function holderRoutes(app: TypedApp, { deps }: RouteOptions): void {
+  app.get(
+    LEASE,
+    {
+      config: { access: 'write' },
+      schema: {
+        tags: ['leases'],
+        summary: 'The state of a lease; for a waiting one the long poll that keeps its place',
+        params: LeaseParams,
+        querystring: WaitQuery,
+        response: answers({ 200: state('As it is, also when it has ended') }, LEASE_CODES),
+      },
+    },
+    async (request, reply): Promise<LeaseBody> => {
+      const { wait_ms: waitMs = 0 } = request.query;
+      return leaseJson(await deps.locks.lease(callerOf(request), request.params.lease_id, waitMs, requestSignal(reply.raw, deps.deadline)));
+    },
+  );
+
+  app.post(
+    `${LEASE}/renew`,
+    {
+      config: { access: 'write', action: 'lease_refuse' },
+      schema: {
+        tags: ['leases'],
+        summary: 'Renew a lease',
+        params: LeaseParams,
+        response: answers({ 200: state('Renewed') }, [...LEASE_CODES, 'lease_not_held']),
+      },
+    },
+    async (request): Promise<LeaseBody> => {
+      handOver(request);
+      return leaseJson(await deps.locks.renew(callerOf(request), request.params.lease_id));
+    },
+  );
+
+  app.post(
+    `${LEASE}/convert`,
+    {
+      config: { access: 'write', action: 'lease_refuse' },
+      schema: {
+        tags: ['leases'],
+        summary: 'Upgrade to exclusive, or downgrade to shared',
+        params: LeaseParams,
+        body: ConvertBody,
+        response: answers({ 200: state('Converted'), 202: state('Waiting for the other readers') }, [
+          ...LEASE_CODES,
+          'lease_not_held',
+          'upgrade_conflict',
+          'deadlock',
+        ]),
+      },
+    },
+    async (request, reply): Promise<LeaseBody> => {
+      const mode = request.body.mode ?? 'exclusive';
+      handOver(request);
+      const lease = await deps.locks.convert(callerOf(request), request.params.lease_id, mode, requestSignal(reply.raw, deps.deadline));
+      reply.code(isConverted(lease, mode) ? 200 : 202);
+      return leaseJson(lease);
+    },
+  );
+
+  app.delete(
+    LEASE,
+    {
+      config: { access: 'write', action: 'lease_refuse' },
+      schema: {
+        tags: ['leases'],
+        summary: 'Release a hold, or cancel a waiter',
+        params: LeaseParams,
+        querystring: ReleaseQuery,
+        response: answers({ 204: { description: 'Released, now or earlier', schema: null } }, LEASE_CODES),
+      },
+    },
+    async (request, reply) => {
+      const { hold_id: holdId = null, all = false } = request.query;
+      handOver(request);
+      await deps.locks.release(callerOf(request), request.params.lease_id, { holdId, all });
+      return reply.code(204).send();
+    },
+  );
 }
 
 /** An upgrade that still waits for other readers shows the mode it has. */
@@ -98,7 +165,8 @@ function acquireRequest(deps: HttpDeps, request: FastifyRequest, body: Static<ty
     maxWaitMs: body.max_wait_ms ?? null,
     maxHoldMs: body.max_hold_ms ?? null,
     priority: body.priority ?? PRIORITY_DEFAULT,
-    clientId: assertLabel(body.client_id ?? null, 'client_id', LIMITS.clientIdBytesMax) ?? labelValue(request.raw, 'x-client-id', LIMITS.clientIdBytesMax),
+    clientId:
+      assertLabel(body.client_id ?? null, 'client_id', LIMITS.clientIdBytesMax) ?? labelValue(request.raw, 'x-client-id', LIMITS.clientIdBytesMax),
     sessionId: body.session_id ?? null,
     holdId: body.hold_id ?? null,
     lockDelayMs: body.lock_delay_ms ?? null,

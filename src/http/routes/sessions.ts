@@ -3,7 +3,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { assertLabel, labelValue } from '../header-values.ts';
 import { callerOf } from '../request-state.ts';
 import { answers } from '../schemas/common.ts';
-import { CreateSessionBody, Heartbeat, Heartbeats, HeartbeatsBody, Session, SESSION_CODES, SessionParams } from '../schemas/leases.ts';
+import { CreateSessionBody, Heartbeat, Heartbeats, HeartbeatsBody, SESSION_CODES, Session, SessionParams } from '../schemas/leases.ts';
 import type { RouteOptions, TypedApp } from '../typed-app.ts';
 import { sessionJson } from '../views.ts';
 import { handOver } from '../write-request.ts';
@@ -12,53 +12,88 @@ const SESSION = '/v1/sessions/:session_id';
 
 /** Sessions: one heartbeat renews all that a client holds. */
 export function sessionRoutes(app: TypedApp, { deps }: RouteOptions): void {
-  app.post('/v1/sessions', {
-    config: { access: 'write', newWork: true },
-    schema: {
-      tags: ['sessions'], summary: 'Make a session', body: CreateSessionBody,
-      response: answers({ 201: { description: 'Made', schema: Session } }, [...SESSION_CODES, 'ttl_out_of_range', 'too_many_sessions', 'draining']),
+  app.post(
+    '/v1/sessions',
+    {
+      config: { access: 'write', action: 'lease_refuse', newWork: true },
+      schema: {
+        tags: ['sessions'],
+        summary: 'Make a session',
+        body: CreateSessionBody,
+        response: answers({ 201: { description: 'Made', schema: Session } }, [...SESSION_CODES, 'ttl_out_of_range', 'too_many_sessions', 'draining']),
+      },
     },
-  }, async (request, reply) => {
-    const { ttl_ms: ttlMs = null, client_id: label = null } = request.body;
-    const clientId = assertLabel(label, 'client_id', LIMITS.clientIdBytesMax) ?? labelValue(request.raw, 'x-client-id', LIMITS.clientIdBytesMax);
-    handOver(request);
-    reply.code(201);
-    return sessionJson(await deps.locks.createSession(callerOf(request, clientId), { ttlMs, clientId }));
-  });
+    async (request, reply) => {
+      const { ttl_ms: ttlMs = null, client_id: label = null } = request.body;
+      const clientId = assertLabel(label, 'client_id', LIMITS.clientIdBytesMax) ?? labelValue(request.raw, 'x-client-id', LIMITS.clientIdBytesMax);
+      handOver(request);
+      reply.code(201);
+      return sessionJson(await deps.locks.createSession(callerOf(request, clientId), { ttlMs, clientId }));
+    },
+  );
 
-  app.post(`${SESSION}/heartbeat`, {
-    config: { access: 'write' },
-    schema: { tags: ['sessions'], summary: 'Renew a session and all its leases', params: SessionParams, response: answers({ 200: { description: 'Renewed', schema: Heartbeat } }, SESSION_CODES) },
-  }, async (request) => {
-    const { expiresInMs, lost } = await deps.locks.heartbeat(callerOf(request), request.params.session_id);
-    return { expires_in_ms: Math.round(expiresInMs), lost };
-  });
+  app.post(
+    `${SESSION}/heartbeat`,
+    {
+      config: { access: 'write' },
+      schema: {
+        tags: ['sessions'],
+        summary: 'Renew a session and all its leases',
+        params: SessionParams,
+        response: answers({ 200: { description: 'Renewed', schema: Heartbeat } }, SESSION_CODES),
+      },
+    },
+    async (request) => {
+      const { expiresInMs, lost } = await deps.locks.heartbeat(callerOf(request), request.params.session_id);
+      return { expires_in_ms: Math.round(expiresInMs), lost };
+    },
+  );
 
-  app.post('/v1/sessions/heartbeats', {
-    config: { access: 'write' },
-    schema: { tags: ['sessions'], summary: 'Renew many sessions', body: HeartbeatsBody, response: answers({ 200: { description: 'One result per session, in order', schema: Heartbeats } }, SESSION_CODES) },
-  }, async (request) => {
-    const caller = callerOf(request);
-    const sessions = await Promise.all(request.body.session_ids.map(async (sessionId) => {
-      try {
-        const { expiresInMs, lost } = await deps.locks.heartbeat(caller, sessionId);
-        return { session_id: sessionId, expires_in_ms: Math.round(expiresInMs), lost, code: null };
-      } catch (thrown) {
-        // One dead session must not cost the others their renewal.
-        const { code } = asGatewayError(thrown);
-        if (code === 'internal') throw thrown;
-        return { session_id: sessionId, expires_in_ms: null, lost: [], code };
-      }
-    }));
-    return { sessions };
-  });
+  app.post(
+    '/v1/sessions/heartbeats',
+    {
+      config: { access: 'write' },
+      schema: {
+        tags: ['sessions'],
+        summary: 'Renew many sessions',
+        body: HeartbeatsBody,
+        response: answers({ 200: { description: 'One result per session, in order', schema: Heartbeats } }, SESSION_CODES),
+      },
+    },
+    async (request) => {
+      const caller = callerOf(request);
+      const sessions = await Promise.all(
+        request.body.session_ids.map(async (sessionId) => {
+          try {
+            const { expiresInMs, lost } = await deps.locks.heartbeat(caller, sessionId);
+            return { session_id: sessionId, expires_in_ms: Math.round(expiresInMs), lost, code: null };
+          } catch (thrown) {
+            // One dead session must not cost the others their renewal.
+            const { code } = asGatewayError(thrown);
+            if (code === 'internal') throw thrown;
+            return { session_id: sessionId, expires_in_ms: null, lost: [], code };
+          }
+        }),
+      );
+      return { sessions };
+    },
+  );
 
-  app.delete(SESSION, {
-    config: { access: 'write' },
-    schema: { tags: ['sessions'], summary: 'End a session: releases all its leases', params: SessionParams, response: answers({ 204: { description: 'Ended', schema: null } }, SESSION_CODES) },
-  }, async (request, reply) => {
-    handOver(request);
-    await deps.locks.endSession(callerOf(request), request.params.session_id);
-    return reply.code(204).send();
-  });
+  app.delete(
+    SESSION,
+    {
+      config: { access: 'write' },
+      schema: {
+        tags: ['sessions'],
+        summary: 'End a session: releases all its leases',
+        params: SessionParams,
+        response: answers({ 204: { description: 'Ended', schema: null } }, SESSION_CODES),
+      },
+    },
+    async (request, reply) => {
+      handOver(request);
+      await deps.locks.endSession(callerOf(request), request.params.session_id);
+      return reply.code(204).send();
+    },
+  );
 }

@@ -7,7 +7,11 @@ const FENCE_LEVELS = ['token', 'incarnation', 'fleet'] as const;
 const VOLUME_STATES = ['open', 'read_only', 'closed', 'unavailable', 'lock_only'] as const;
 
 export const BreakBody = Type.Object(
-  { resource: ResourceName, reason: Reason, grace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.leaseTtlMsMax, description: 'Default 0: at once' })) },
+  {
+    resource: ResourceName,
+    reason: Reason,
+    grace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.leaseTtlMsMax, description: 'Default 0: at once' })),
+  },
   { additionalProperties: false, title: 'BreakLock' },
 );
 export const BreakAnswer = Type.Object({

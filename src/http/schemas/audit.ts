@@ -66,7 +66,10 @@ export type RecordBody = Static<typeof Record>;
 export const RECORD_COLUMNS = Object.keys(Record.properties);
 
 export const RecordPage = Type.Object({ records: Type.Array(Record), next_cursor: nullableString() });
-export const VerifyQuery = Type.Object({ from_seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })) }, { additionalProperties: false });
+export const VerifyQuery = Type.Object(
+  { from_seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })) },
+  { additionalProperties: false },
+);
 export const Chain = Type.Object(
   {
     valid: Type.Boolean(),

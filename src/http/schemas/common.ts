@@ -14,9 +14,13 @@ export const nullableObject = (description?: string) =>
 export const nullableOneOf = <T extends string>(values: readonly T[], description?: string) =>
   Type.Unsafe<T | null>({ type: ['string', 'null'], enum: [...values, null], ...said(description) });
 export const oneOf = <T extends string>(values: readonly T[], description?: string) =>
-  Type.Union(values.map((value) => Type.Literal(value)), said(description)) as unknown as ReturnType<typeof Type.Unsafe<T>>;
+  Type.Union(
+    values.map((value) => Type.Literal(value)),
+    said(description),
+  ) as unknown as ReturnType<typeof Type.Unsafe<T>>;
 /** The same for answers, where it is not validated: one `enum` reads better. */
-export const answerOneOf = <T extends string>(values: readonly T[], description?: string) => Type.Unsafe<T>({ type: 'string', enum: [...values], ...said(description) });
+export const answerOneOf = <T extends string>(values: readonly T[], description?: string) =>
+  Type.Unsafe<T>({ type: 'string', enum: [...values], ...said(description) });
 export const token = (description = 'Fencing token, decimal') => Type.String({ description, examples: ['4103'] });
 export const nullableToken = (description = 'Fencing token, decimal') => nullableString(description);
 export const time = (description: string) => Type.String({ description: `${description}; RFC 3339 UTC` });
@@ -27,7 +31,12 @@ function said(description: string | undefined): { description?: string } {
 
 export const Limit = (max: number) => Type.Optional(Type.Integer({ minimum: 1, maximum: max }));
 export const Cursor = Type.Optional(Type.String({ minLength: 1, maxLength: 1_024, description: 'next_cursor of the page before' }));
-export const ResourceName = Type.String({ minLength: 3, maxLength: LIMITS.volumeNameMax + 1 + LIMITS.pathBytesMax, description: 'volume/path, plain text', examples: ['ledger/2026/q3.csv'] });
+export const ResourceName = Type.String({
+  minLength: 3,
+  maxLength: LIMITS.volumeNameMax + 1 + LIMITS.pathBytesMax,
+  description: 'volume/path, plain text',
+  examples: ['ledger/2026/q3.csv'],
+});
 export const Reason = Type.String({ minLength: 1, maxLength: LIMITS.reasonBytesMax, description: 'Why; goes into the audit record' });
 
 export const Problem = Type.Object(
@@ -60,7 +69,11 @@ export interface AnswerOptions {
 }
 
 /** The `response` part of a route's schema: each success, and one problem document per status that lists its codes. */
-export function answers(successes: Readonly<Record<number, Success>>, codes: readonly ErrorCode[], options: AnswerOptions = {}): Record<string, TSchema> {
+export function answers(
+  successes: Readonly<Record<number, Success>>,
+  codes: readonly ErrorCode[],
+  options: AnswerOptions = {},
+): Record<string, TSchema> {
   const response: Record<string, unknown> = {};
   for (const [status, success] of Object.entries(successes)) response[status] = successAnswer(success);
   const byStatus = new Map<number, ErrorCode[]>();

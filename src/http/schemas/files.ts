@@ -98,10 +98,19 @@ export type OperationBody = Static<typeof Operation>;
 
 /** Headers of requests, for the document only: the framework would fold their names, and `envelope.ts` judges them with better words. */
 export const WriteHeaders = Type.Object({
-  'X-Fencing-Token': Type.Optional(Type.String({ description: 'Decimal fencing token of a held lease (or a signed token, where the volume asks for it)' })),
+  'X-Fencing-Token': Type.Optional(
+    Type.String({ description: 'Decimal fencing token of a held lease (or a signed token, where the volume asks for it)' }),
+  ),
   'X-Lease-Id': Type.Optional(Type.String({ description: 'Must be the lease of the token when sent' })),
   'X-Client-Id': Type.Optional(Type.String({ description: 'A label for people' })),
-  'X-Lock-Wait-Ms': Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.writeWaitMsMax, default: LIMITS.writeWaitMsDefault, description: 'How long a write without a token stands in line' })),
+  'X-Lock-Wait-Ms': Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: LIMITS.writeWaitMsMax,
+      default: LIMITS.writeWaitMsDefault,
+      description: 'How long a write without a token stands in line',
+    }),
+  ),
   'X-Lease-Keepalive': Type.Optional(Type.Boolean({ description: 'The upload renews its lease while bytes flow' })),
   'If-Match': Type.Optional(Type.String()),
   'If-None-Match': Type.Optional(Type.String()),
@@ -139,11 +148,54 @@ export const READ_ANSWER_HEADERS = {
 
 /** What a token, a lease and the machinery behind every write can refuse. */
 export const WRITE_CODES: readonly ErrorCode[] = [
-  'invalid_token', 'invalid_path', 'incomplete_body', 'token_not_issued', 'not_lease_owner', 'volume_read_only', 'cross_origin',
-  'not_found', 'volume_not_found', 'upload_timeout', 'is_a_directory', 'not_a_directory', 'special_file', 'symbolic_link', 'name_alias', 'cross_volume',
-  'idempotency_in_progress', 'idempotency_key_reused', 'stale_token', 'lease_ended', 'lease_is_shared', 'precondition_failed',
-  'resource_locked', 'token_required', 'queue_full', 'coordinator_suspended', 'coordinator_unavailable', 'volume_unavailable',
-  'journal_unavailable', 'draining', 'outcome_unknown', 'insufficient_storage',
+  'invalid_token',
+  'invalid_path',
+  'incomplete_body',
+  'token_not_issued',
+  'not_lease_owner',
+  'volume_read_only',
+  'cross_origin',
+  'not_found',
+  'volume_not_found',
+  'upload_timeout',
+  'is_a_directory',
+  'not_a_directory',
+  'special_file',
+  'symbolic_link',
+  'name_alias',
+  'cross_volume',
+  'idempotency_in_progress',
+  'idempotency_key_reused',
+  'stale_token',
+  'lease_ended',
+  'lease_is_shared',
+  'precondition_failed',
+  'resource_locked',
+  'token_required',
+  'queue_full',
+  'coordinator_suspended',
+  'coordinator_unavailable',
+  'volume_unavailable',
+  'journal_unavailable',
+  'draining',
+  'outcome_unknown',
+  'insufficient_storage',
 ];
-export const BODY_CODES: readonly ErrorCode[] = ['digest_mismatch', 'length_required', 'body_too_large', 'unsupported_media_type', 'too_many_uploads'];
-export const READ_CODES: readonly ErrorCode[] = ['invalid_path', 'not_found', 'volume_not_found', 'symbolic_link', 'special_file', 'not_a_directory', 'name_alias', 'cross_volume', 'volume_unavailable'];
+export const BODY_CODES: readonly ErrorCode[] = [
+  'digest_mismatch',
+  'length_required',
+  'body_too_large',
+  'unsupported_media_type',
+  'too_many_uploads',
+];
+export const READ_CODES: readonly ErrorCode[] = [
+  'invalid_path',
+  'not_found',
+  'volume_not_found',
+  'symbolic_link',
+  'special_file',
+  'not_a_directory',
+  'name_alias',
+  'cross_volume',
+  'volume_unavailable',
+];

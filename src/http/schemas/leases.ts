@@ -1,7 +1,19 @@
 import { type Static, Type } from '@sinclair/typebox';
 import type { ErrorCode } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { answerOneOf, Cursor, Limit, nullableInteger, nullableObject, nullableOneOf, nullableString, nullableToken, oneOf, ResourceName, time } from './common.ts';
+import {
+  answerOneOf,
+  Cursor,
+  Limit,
+  nullableInteger,
+  nullableObject,
+  nullableOneOf,
+  nullableString,
+  nullableToken,
+  oneOf,
+  ResourceName,
+  time,
+} from './common.ts';
 
 const MODES = ['exclusive', 'shared'] as const;
 const STATES = ['waiting', 'held', 'ending', 'released', 'expired', 'broken', 'lost', 'cancelled'] as const;
@@ -17,7 +29,9 @@ export const SessionParams = Type.Object({ session_id: SessionId });
 export const AcquireBody = Type.Object(
   {
     resource: Type.Optional(ResourceName),
-    resources: Type.Optional(Type.Array(ResourceName, { minItems: 2, maxItems: LIMITS.leaseResourcesMax, description: 'Taken all or nothing, in place of "resource"' })),
+    resources: Type.Optional(
+      Type.Array(ResourceName, { minItems: 2, maxItems: LIMITS.leaseResourcesMax, description: 'Taken all or nothing, in place of "resource"' }),
+    ),
     mode: Type.Optional(oneOf(MODES, 'Default exclusive')),
     // Its bounds belong to the volume, and are refused as ttl_out_of_range.
     ttl_ms: optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Default 30000' })),
@@ -62,20 +76,35 @@ export const Lease = Type.Object(
 );
 export type LeaseBody = Static<typeof Lease>;
 
-export const WaitQuery = Type.Object({ wait_ms: Type.Optional(ms(LIMITS.leaseWaitMsMax, 'How long to wait for a change of state')) }, { additionalProperties: false });
-export const ReleaseQuery = Type.Object({ hold_id: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax })), all: Type.Optional(Type.Boolean()) }, { additionalProperties: false });
+export const WaitQuery = Type.Object(
+  { wait_ms: Type.Optional(ms(LIMITS.leaseWaitMsMax, 'How long to wait for a change of state')) },
+  { additionalProperties: false },
+);
+export const ReleaseQuery = Type.Object(
+  { hold_id: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax })), all: Type.Optional(Type.Boolean()) },
+  { additionalProperties: false },
+);
 export const ConvertBody = Type.Object({ mode: Type.Optional(oneOf(MODES, 'Default exclusive')) }, { additionalProperties: false });
 
 export const CreateSessionBody = Type.Object(
-  { ttl_ms: optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })), client_id: optional(Type.String({ maxLength: LIMITS.clientIdBytesMax })) },
+  {
+    ttl_ms: optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    client_id: optional(Type.String({ maxLength: LIMITS.clientIdBytesMax })),
+  },
   { additionalProperties: false, title: 'CreateSession' },
 );
 export const Session = Type.Object(
   { session_id: Type.String(), session_ref: Type.String(), ttl_ms: Type.Integer(), expires_in_ms: Type.Integer(), lease_count: Type.Integer() },
   { title: 'Session' },
 );
-export const Heartbeat = Type.Object({ expires_in_ms: Type.Integer(), lost: Type.Array(Type.String({ description: 'Leases of the session that ended since the last heartbeat' })) }, { title: 'Heartbeat' });
-export const HeartbeatsBody = Type.Object({ session_ids: Type.Array(SessionId, { minItems: 1, maxItems: LIMITS.heartbeatBatchMax }) }, { additionalProperties: false });
+export const Heartbeat = Type.Object(
+  { expires_in_ms: Type.Integer(), lost: Type.Array(Type.String({ description: 'Leases of the session that ended since the last heartbeat' })) },
+  { title: 'Heartbeat' },
+);
+export const HeartbeatsBody = Type.Object(
+  { session_ids: Type.Array(SessionId, { minItems: 1, maxItems: LIMITS.heartbeatBatchMax }) },
+  { additionalProperties: false },
+);
 export const Heartbeats = Type.Object({
   sessions: Type.Array(
     Type.Object({
@@ -133,10 +162,33 @@ export const WatchQuery = Type.Object(
 );
 /** For the document: the stream itself is text. */
 export const EventStream = Type.String({
-  description: 'Server-sent events: waiting, granted, converted, released, expired, breaking, broken, lost, cancelled, deadlock, suspended, reconnected; reset when it cannot be resumed. '
-    + 'data: {"seq","at","resource","lease_ref","client_id","mode","fencing_token","reason"}',
+  description:
+    'Server-sent events: waiting, granted, converted, released, expired, breaking, broken, lost, cancelled, deadlock, suspended, reconnected; reset when it cannot be resumed. ' +
+    'data: {"seq","at","resource","lease_ref","client_id","mode","fencing_token","reason"}',
 });
 export const WatchHeaders = Type.Object({ 'Last-Event-ID': Type.Optional(Type.String({ description: 'seq of the last event seen' })) });
 
-export const LEASE_CODES: readonly ErrorCode[] = ['cross_origin', 'lease_not_found', 'not_lease_owner', 'coordinator_suspended', 'coordinator_unavailable', 'journal_unavailable', 'incomplete_body', 'upload_timeout', 'body_too_large', 'unsupported_media_type'];
-export const SESSION_CODES: readonly ErrorCode[] = ['cross_origin', 'session_not_found', 'session_ended', 'coordinator_suspended', 'coordinator_unavailable', 'journal_unavailable', 'incomplete_body', 'upload_timeout', 'body_too_large', 'unsupported_media_type'];
+export const LEASE_CODES: readonly ErrorCode[] = [
+  'cross_origin',
+  'lease_not_found',
+  'not_lease_owner',
+  'coordinator_suspended',
+  'coordinator_unavailable',
+  'journal_unavailable',
+  'incomplete_body',
+  'upload_timeout',
+  'body_too_large',
+  'unsupported_media_type',
+];
+export const SESSION_CODES: readonly ErrorCode[] = [
+  'cross_origin',
+  'session_not_found',
+  'session_ended',
+  'coordinator_suspended',
+  'coordinator_unavailable',
+  'journal_unavailable',
+  'incomplete_body',
+  'upload_timeout',
+  'body_too_large',
+  'unsupported_media_type',
+];

@@ -1,11 +1,11 @@
 import { LIMITS } from '../../domain/limits.ts';
-import { at, type At, type Descriptor } from '../descriptor.ts';
+import { type At, at, type Descriptor } from '../descriptor.ts';
 import { errnoOf } from '../errno.ts';
 import type { FileCalls } from '../file-calls.ts';
-import type { IncarnationDirectory } from './incarnation-directory.ts';
 import { copyInto } from './copy-into.ts';
-import { OPEN_DIRECTORY, OPEN_READ, orAbsent, withOpen } from './whole-file.ts';
+import type { IncarnationDirectory } from './incarnation-directory.ts';
 import { draftNameOf, isSillyRename } from './volume-names.ts';
+import { OPEN_DIRECTORY, OPEN_READ, orAbsent, withOpen } from './whole-file.ts';
 
 export interface ClearDeps {
   readonly calls: FileCalls;
@@ -78,7 +78,10 @@ async function carryOver(deps: ClearDeps, old: string, from: At): Promise<void> 
   // Its process was faster; its rename is an ordinary write from before the take-over.
   if (found === null) return;
   if (!found.isFile()) {
-    throw new ClearStopped('foreign', `the directory of incarnation ${old} holds ${String(from.name)}, which is not a regular file; it must be looked at and removed by hand`);
+    throw new ClearStopped(
+      'foreign',
+      `the directory of incarnation ${old} holds ${String(from.name)}, which is not a regular file; it must be looked at and removed by hand`,
+    );
   }
   if (copies(String(from.name))) await copyAndUnlink(deps, from);
   else await orAbsent(calls.rename(from, own.entry(from.name)));

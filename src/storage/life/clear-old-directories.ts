@@ -11,7 +11,10 @@ import { orAbsent } from './whole-file.ts';
  * Empties every old directory of ours into the own one and removes it; `all`: every incarnation directory there is (rebase,
  * adoption). A directory that nobody published is reported and left: it may be somebody else's.
  */
-export async function clearOldDirectories(deps: StartContext, { control, own, all }: { control: Descriptor; own: IncarnationDirectory; all: boolean }): Promise<VolumeFinding[]> {
+export async function clearOldDirectories(
+  deps: StartContext,
+  { control, own, all }: { control: Descriptor; own: IncarnationDirectory; all: boolean },
+): Promise<VolumeFinding[]> {
   const { calls, record, endOldProcess, clock } = deps;
   const present = (await calls.names(control, LIMITS.controlEntriesMax)).map((name) => name.toString('utf8')).filter((name) => name !== own.name);
   const published = record.incarnations().filter((name) => name !== own.name);
@@ -44,12 +47,23 @@ function isStrangersStaged(name: string): boolean {
 
 function findingsOf(volume: string, present: readonly string[], unknownDirectories: readonly string[]): VolumeFinding[] {
   const findings: VolumeFinding[] = unknownDirectories.map((name) => ({
-    code: 'unknown_directory', severity: 'warning', volume, resource: null,
+    code: 'unknown_directory',
+    severity: 'warning',
+    volume,
+    resource: null,
     evidence: `${CONTROL_DIRECTORY}/${name} is an incarnation directory that this journal never published. It was left alone.`,
   }));
-  const known = (name: string): boolean => name === OWNER_FILE || name === STAMP_FILE || isIncarnationName(name) || isOwnerDraft(name) || isProbeName(name);
+  const known = (name: string): boolean =>
+    name === OWNER_FILE || name === STAMP_FILE || isIncarnationName(name) || isOwnerDraft(name) || isProbeName(name);
   for (const name of present) {
-    if (!known(name)) findings.push({ code: 'foreign_entry', severity: 'warning', volume, resource: null, evidence: `${CONTROL_DIRECTORY}/${name} was not made by the gateway. It was left alone.` });
+    if (!known(name))
+      findings.push({
+        code: 'foreign_entry',
+        severity: 'warning',
+        volume,
+        resource: null,
+        evidence: `${CONTROL_DIRECTORY}/${name} was not made by the gateway. It was left alone.`,
+      });
   }
   return findings;
 }

@@ -1,7 +1,7 @@
 import { GatewayError } from '../../domain/errors.ts';
 import type { FenceLevel } from '../../domain/fence-level.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import type { Settlement } from '../../domain/intent.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { DirectoryEntry, OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../../domain/volume.ts';
 
 /** A volume that cannot be used: not started yet, missing, hung, somebody else's, or one without files. Says why; never touches it. */
@@ -31,19 +31,45 @@ export class ClosedVolume implements Volume {
     throw this.#refusal();
   }
 
-  locate(): Promise<Place> { return this.#refused(); }
-  look(): Promise<never> { return this.#refused(); }
-  makeParents(): Promise<Place> { return this.#refused(); }
-  stage(): Promise<Staging> { return this.#refused(); }
-  stageCopy(): Promise<Staging> { return this.#refused(); }
-  apply(): Promise<void> { return this.#refused(); }
-  restore(): Promise<boolean> { return this.#refused(); }
-  syncParent(): Promise<void> { return this.#refused(); }
-  writeRedo(): Promise<void> { return this.#refused(); }
-  writeManifest(): Promise<void> { return this.#refused(); }
-  settle(): Promise<Settlement> { return this.#refused(); }
-  open(): Promise<OpenedFile> { return this.#refused(); }
-  list(): Promise<{ readonly entries: readonly DirectoryEntry[]; readonly nextCursor: string | null }> { return this.#refused(); }
+  locate(): Promise<Place> {
+    return this.#refused();
+  }
+  look(): Promise<never> {
+    return this.#refused();
+  }
+  makeParents(): Promise<Place> {
+    return this.#refused();
+  }
+  stage(): Promise<Staging> {
+    return this.#refused();
+  }
+  stageCopy(): Promise<Staging> {
+    return this.#refused();
+  }
+  apply(): Promise<void> {
+    return this.#refused();
+  }
+  restore(): Promise<boolean> {
+    return this.#refused();
+  }
+  syncParent(): Promise<void> {
+    return this.#refused();
+  }
+  writeRedo(): Promise<void> {
+    return this.#refused();
+  }
+  writeManifest(): Promise<void> {
+    return this.#refused();
+  }
+  settle(): Promise<Settlement> {
+    return this.#refused();
+  }
+  open(): Promise<OpenedFile> {
+    return this.#refused();
+  }
+  list(): Promise<{ readonly entries: readonly DirectoryEntry[]; readonly nextCursor: string | null }> {
+    return this.#refused();
+  }
 
   /** Swept when the volume starts. */
   tidy(): void {}
@@ -59,6 +85,9 @@ export class ClosedVolume implements Volume {
   }
 
   #refusal(): GatewayError {
-    return new GatewayError('volume_unavailable', { detail: `The volume ${this.name} is not available: ${this.#reason}`, retryAfterMs: LIMITS.volumeRetryMsMin });
+    return new GatewayError('volume_unavailable', {
+      detail: `The volume ${this.name} is not available: ${this.#reason}`,
+      retryAfterMs: LIMITS.volumeRetryMsMin,
+    });
   }
 }

@@ -1,5 +1,5 @@
 import type { Random } from '../../domain/clock.ts';
-import { at, type At, type Descriptor } from '../descriptor.ts';
+import { type At, at, type Descriptor } from '../descriptor.ts';
 import type { FileCalls } from '../file-calls.ts';
 import { OPEN_DIRECTORY } from './whole-file.ts';
 

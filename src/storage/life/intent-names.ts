@@ -7,10 +7,14 @@ export function namesOf({ plan, staged }: Intent): string[] {
   const names = staged === null ? [] : [staged.name];
   switch (plan.kind) {
     case 'append':
-    case 'in_place': return staged === null ? [] : [redoName(staged.name), copyNameOf(staged.name), staged.name];
-    case 'remove': return [...names, plan.trash];
-    case 'move': return [...namesOfManifest(plan.manifest, 1), ...names];
-    default: return names;
+    case 'in_place':
+      return staged === null ? [] : [redoName(staged.name), copyNameOf(staged.name), staged.name];
+    case 'remove':
+      return [...names, plan.trash];
+    case 'move':
+      return [...namesOfManifest(plan.manifest, 1), ...names];
+    default:
+      return names;
   }
 }
 

@@ -1,7 +1,19 @@
 import type { FileFacts, StagedFacts } from '../../domain/file-facts.ts';
 import type { At } from '../descriptor.ts';
 import type { FileCalls } from '../file-calls.ts';
-import { entryNameOf, type Fields, factsFields, factsFrom, fieldsOf, orNull, parseFields, RecordDamaged, stagedFields, stagedFrom, textOf } from './facts-record.ts';
+import {
+  entryNameOf,
+  type Fields,
+  factsFields,
+  factsFrom,
+  fieldsOf,
+  orNull,
+  parseFields,
+  RecordDamaged,
+  stagedFields,
+  stagedFrom,
+  textOf,
+} from './facts-record.ts';
 import type { IncarnationDirectory } from './incarnation-directory.ts';
 import { readSmall, writeSmall } from './whole-file.ts';
 
@@ -35,7 +47,9 @@ export function manifestBytes(manifest: Manifest): Uint8Array {
     kept: entry.kept === null ? null : { ...factsFields(entry.kept.facts), name: entry.kept.name },
   }));
   const from = manifest.from === null ? null : { ...factsFields(manifest.from.source), path: manifest.from.path };
-  return Buffer.from(`${JSON.stringify({ name: manifest.name, operation_id: manifest.operationId, kind: manifest.kind, direction: manifest.direction, entries, from })}\n`);
+  return Buffer.from(
+    `${JSON.stringify({ name: manifest.name, operation_id: manifest.operationId, kind: manifest.kind, direction: manifest.direction, entries, from })}\n`,
+  );
 }
 
 export function parseManifest(bytes: Uint8Array): Manifest {

@@ -3,8 +3,8 @@ import type { Random } from '../../domain/clock.ts';
 import { at, type Descriptor } from '../descriptor.ts';
 import { errnoOf } from '../errno.ts';
 import type { FileCalls } from '../file-calls.ts';
-import { type OwnDirectory, readSmall, withOpen, writeSmall } from './whole-file.ts';
 import { CONTROL_DIRECTORY, OWNER_FILE, ownerDraftName } from './volume-names.ts';
+import { type OwnDirectory, readSmall, withOpen, writeSmall } from './whole-file.ts';
 
 /** `.fencegate/owner`: whose volume this is. Made once by an exclusive `link`; changed only by `volume adopt`. */
 export interface VolumeOwner {

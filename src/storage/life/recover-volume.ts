@@ -18,12 +18,17 @@ import { ownNames, sweep } from './sweep.ts';
  * nobody needs. Before anything is granted or served, after every old directory is gone. Asked twice it answers the same.
  * @returns what the volume settles with while it serves.
  */
-export async function recoverVolume(deps: StartContext, room: VolumeRoom, directory: IncarnationDirectory): Promise<{ life: SettleRoom; findings: VolumeFinding[] }> {
+export async function recoverVolume(
+  deps: StartContext,
+  room: VolumeRoom,
+  directory: IncarnationDirectory,
+): Promise<{ life: SettleRoom; findings: VolumeFinding[] }> {
   const fence = new Fence(room, deps.onFenced);
   const unsettled = deps.record.unsettled();
   const awaited = new Set(unsettled.map((intent) => awaitedKey(intent.operationId, intent.resource.path)));
   const starting: SettleRoom = {
-    room, directory,
+    room,
+    directory,
     isFenced: () => fence.look(),
     locate: (resource) => walkTo(room, resource),
     look: (place) => lookAt(room, place),
@@ -38,7 +43,12 @@ export async function recoverVolume(deps: StartContext, room: VolumeRoom, direct
   await deps.record.recovered(results);
   await sweep(room.calls, directory, neededNames(results, strays.keep));
   await directory.sync();
-  const life: SettleRoom = { ...starting, isUnsettled: () => true, writerOf: (name) => (name === directory.name ? 'ourselves' : deps.writerOf(name)), verify: 'facts' };
+  const life: SettleRoom = {
+    ...starting,
+    isUnsettled: () => true,
+    writerOf: (name) => (name === directory.name ? 'ourselves' : deps.writerOf(name)),
+    verify: 'facts',
+  };
   return { life, findings: [...strays.findings, ...results.flatMap((result) => unknownFinding(room.name, result))] };
 }
 
@@ -60,8 +70,13 @@ function severalNames({ plan, operationId }: Intent, results: readonly SettledIn
 
 function unknownFinding(volume: string, { intent, settlement }: SettledIntent): VolumeFinding[] {
   if (settlement !== 'unknown') return [];
-  return [{
-    code: 'intent_unknown', severity: 'error', volume, resource: intent.resource.name,
-    evidence: `The file is neither what it was before operation ${intent.operationId} nor what that operation writes. Nothing was overwritten.`,
-  }];
+  return [
+    {
+      code: 'intent_unknown',
+      severity: 'error',
+      volume,
+      resource: intent.resource.name,
+      evidence: `The file is neither what it was before operation ${intent.operationId} nor what that operation writes. Nothing was overwritten.`,
+    },
+  ];
 }

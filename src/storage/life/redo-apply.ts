@@ -1,6 +1,6 @@
+import { refuse } from '../../domain/errors.ts';
 import type { FileFacts, TargetFacts } from '../../domain/file-facts.ts';
 import type { Descriptor } from '../descriptor.ts';
-import { refuse } from '../../domain/errors.ts';
 import { factsOf } from '../target-kind.ts';
 import { copyInto } from './copy-into.ts';
 import { type RedoEntry, writeRedoEntry } from './redo.ts';
@@ -12,10 +12,12 @@ import { eachChunk, OPEN_READ, OPEN_WRITE, sameBytes, withOpen } from './whole-f
 export async function showsAll(deps: SettleRoom, spot: Spot, entry: RedoEntry, now: TargetFacts): Promise<boolean> {
   const { calls } = deps.room;
   if (now.sizeBytes < entry.offset + entry.lengthBytes) return false;
-  return withOpen(calls, spot.at, OPEN_READ, (target) => withOpen(calls, deps.directory.entry(entry.staged.name), OPEN_READ, async (staged) => {
-    if ((await calls.fstat(target)).ino !== now.ino) return false;
-    return sameBytes(calls, staged, 0, target, entry.offset, entry.lengthBytes);
-  }));
+  return withOpen(calls, spot.at, OPEN_READ, (target) =>
+    withOpen(calls, deps.directory.entry(entry.staged.name), OPEN_READ, async (staged) => {
+      if ((await calls.fstat(target)).ino !== now.ino) return false;
+      return sameBytes(calls, staged, 0, target, entry.offset, entry.lengthBytes);
+    }),
+  );
 }
 
 /** For a target that shows everything: makes it durable under the mtime that the write promised. */
@@ -26,7 +28,8 @@ export async function seal(deps: SettleRoom, spot: Spot, entry: RedoEntry): Prom
 /** In place: only when the end of the writer was seen, so that no late write of its own can follow. */
 export async function applyInPlace(deps: SettleRoom, spot: Spot, entry: RedoEntry, now: TargetFacts): Promise<FileFacts> {
   return withOpen(deps.room.calls, spot.at, OPEN_WRITE, async (target) => {
-    if (!isInode(factsOf(await deps.room.calls.fstat(target)), now.ino)) throw refuse('volume_unavailable', 'A file was replaced while it was recovered.');
+    if (!isInode(factsOf(await deps.room.calls.fstat(target)), now.ino))
+      throw refuse('volume_unavailable', 'A file was replaced while it was recovered.');
     await writeOver(deps, entry, target);
     return sealed(deps, entry, target);
   });

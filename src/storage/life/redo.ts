@@ -3,7 +3,19 @@ import type { Intent } from '../../domain/intent.ts';
 import type { At } from '../descriptor.ts';
 import type { FileCalls } from '../file-calls.ts';
 import { redoName } from '../incarnation-names.ts';
-import { countOf, bigOf, type Fields, factsFields, factsFrom, orNull, parseFields, RecordDamaged, stagedFields, stagedFrom, textOf } from './facts-record.ts';
+import {
+  bigOf,
+  countOf,
+  type Fields,
+  factsFields,
+  factsFrom,
+  orNull,
+  parseFields,
+  RecordDamaged,
+  stagedFields,
+  stagedFrom,
+  textOf,
+} from './facts-record.ts';
 import type { IncarnationDirectory } from './incarnation-directory.ts';
 import { readSmall, writeSmall } from './whole-file.ts';
 
@@ -29,17 +41,33 @@ export interface RedoEntry {
 /** Throws when the intent is none that is written in place. */
 export function redoEntryOf(intent: Intent): RedoEntry {
   const { plan, before, staged } = intent;
-  if ((plan.kind !== 'append' && plan.kind !== 'in_place') || before === null || staged === null) throw new Error(`an intent of kind ${plan.kind} has no redo entry`);
+  if ((plan.kind !== 'append' && plan.kind !== 'in_place') || before === null || staged === null)
+    throw new Error(`an intent of kind ${plan.kind} has no redo entry`);
   return {
-    operationId: intent.operationId, incarnation: intent.incarnation, kind: plan.kind, path: intent.resource.path, before,
-    offset: plan.offset, lengthBytes: plan.lengthBytes, mtimeNs: plan.mtimeNs, staged, replacement: null,
+    operationId: intent.operationId,
+    incarnation: intent.incarnation,
+    kind: plan.kind,
+    path: intent.resource.path,
+    before,
+    offset: plan.offset,
+    lengthBytes: plan.lengthBytes,
+    mtimeNs: plan.mtimeNs,
+    staged,
+    replacement: null,
   };
 }
 
 export function redoBytes(entry: RedoEntry): Uint8Array {
   const fields: Fields = {
-    operation_id: entry.operationId, incarnation: entry.incarnation, kind: entry.kind, path: entry.path, before: factsFields(entry.before),
-    offset: entry.offset, length_bytes: entry.lengthBytes, mtime_ns: entry.mtimeNs.toString(), staged: stagedFields(entry.staged),
+    operation_id: entry.operationId,
+    incarnation: entry.incarnation,
+    kind: entry.kind,
+    path: entry.path,
+    before: factsFields(entry.before),
+    offset: entry.offset,
+    length_bytes: entry.lengthBytes,
+    mtime_ns: entry.mtimeNs.toString(),
+    staged: stagedFields(entry.staged),
     replacement: entry.replacement === null ? null : factsFields(entry.replacement),
   };
   return Buffer.from(`${JSON.stringify(fields)}\n`);
@@ -50,9 +78,16 @@ export function parseRedo(bytes: Uint8Array): RedoEntry {
   const kind = textOf(fields, 'kind');
   if (kind !== 'append' && kind !== 'in_place') throw new RecordDamaged('the redo entry is of no known kind');
   const entry: RedoEntry = {
-    operationId: textOf(fields, 'operation_id'), incarnation: textOf(fields, 'incarnation'), kind, path: textOf(fields, 'path'),
-    before: factsFrom(fields['before']), offset: countOf(fields, 'offset'), lengthBytes: countOf(fields, 'length_bytes'), mtimeNs: bigOf(fields, 'mtime_ns'),
-    staged: stagedFrom(fields['staged']), replacement: orNull(fields['replacement'], factsFrom),
+    operationId: textOf(fields, 'operation_id'),
+    incarnation: textOf(fields, 'incarnation'),
+    kind,
+    path: textOf(fields, 'path'),
+    before: factsFrom(fields['before']),
+    offset: countOf(fields, 'offset'),
+    lengthBytes: countOf(fields, 'length_bytes'),
+    mtimeNs: bigOf(fields, 'mtime_ns'),
+    staged: stagedFrom(fields['staged']),
+    replacement: orNull(fields['replacement'], factsFrom),
   };
   if (entry.staged.sizeBytes !== entry.lengthBytes) throw new RecordDamaged('the redo entry does not fit its staged file');
   return entry;

@@ -16,7 +16,7 @@ export function settlePublish(deps: SettleRoom, intent: Intent, how: 'rename' | 
   if (staged === null) return Promise.resolve(settled('unknown', null));
   return atPlace(deps, intent.resource, async (spot) => {
     const now = await spot.look();
-    if (await isPublished(deps, spot, now, staged, how)) {
+    if (await isPublished(deps, spot, now, staged, how === 'link' ? 'bytes' : 'inode')) {
       await spot.sync();
       return settled('committed', now);
     }
@@ -26,16 +26,31 @@ export function settlePublish(deps: SettleRoom, intent: Intent, how: 'rename' | 
   });
 }
 
-/** Whether the staged file, or (created from its copy) a file with its very bytes, stands at the target. */
-export async function isPublished(deps: SettleRoom, spot: Spot, now: TargetFacts | null, staged: StagedFacts, how: 'rename' | 'link'): Promise<boolean> {
+/** Whether the staged file stands at the target, or (`bytes`: it may have been published from its copy) a file with its very bytes. */
+export async function isPublished(
+  deps: SettleRoom,
+  spot: Spot,
+  now: TargetFacts | null,
+  staged: StagedFacts,
+  by: 'inode' | 'bytes',
+): Promise<boolean> {
   if (now === null || now.kind !== 'file') return false;
   if (isVersion(now, staged)) return true;
-  if (how !== 'link' || now.sizeBytes !== staged.sizeBytes) return false;
+  if (by === 'inode' || now.sizeBytes !== staged.sizeBytes) return false;
   const { calls } = deps.room;
-  return withOpen(calls, spot.at, OPEN_READ, async (file) => (await calls.fstat(file)).ino === now.ino && (await sha256Of(calls, file)) === staged.sha256);
+  return withOpen(
+    calls,
+    spot.at,
+    OPEN_READ,
+    async (file) => (await calls.fstat(file)).ino === now.ino && (await sha256Of(calls, file)) === staged.sha256,
+  );
 }
 
-async function publish(deps: SettleRoom, spot: Spot, { staged, how, intent }: { staged: StagedFacts; how: 'rename' | 'link'; intent: Intent }): Promise<Settled> {
+async function publish(
+  deps: SettleRoom,
+  spot: Spot,
+  { staged, how, intent }: { staged: StagedFacts; how: 'rename' | 'link'; intent: Intent },
+): Promise<Settled> {
   const { calls } = deps.room;
   const from = deps.directory.entry(staged.name);
   const outcome = await change(deps, async () => {
@@ -44,7 +59,7 @@ async function publish(deps: SettleRoom, spot: Spot, { staged, how, intent }: { 
     await (how === 'link' && deps.room.hardLinks ? calls.link(from, spot.at) : calls.rename(from, spot.at));
   });
   const now = await spot.look();
-  if (outcome === 'made' || (await isPublished(deps, spot, now, staged, how))) {
+  if (outcome === 'made' || (await isPublished(deps, spot, now, staged, how === 'link' ? 'bytes' : 'inode'))) {
     await spot.sync();
     return settled('finished', now);
   }

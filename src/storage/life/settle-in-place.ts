@@ -3,7 +3,7 @@ import type { Intent } from '../../domain/intent.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { redoName } from '../incarnation-names.ts';
 import { RecordDamaged } from './facts-record.ts';
-import { readRedoEntry, type RedoEntry, redoEntryOf } from './redo.ts';
+import { type RedoEntry, readRedoEntry, redoEntryOf } from './redo.ts';
 import { applyInPlace, applyToCopy, seal, showsAll } from './redo-apply.ts';
 import { atPlace, isInode, isVersion, type Settled, type SettleRoom, type Spot, settled } from './settle-room.ts';
 import { wholeStaged } from './staged-file.ts';
@@ -18,7 +18,7 @@ export function settleInPlace(deps: SettleRoom, intent: Intent): Promise<Settled
   return atPlace(deps, intent.resource, async (spot) => {
     const now = await spot.look();
     if (isVersion(now, await notedReplacement(deps, entry))) return committed(spot, now);
-    const whole = (await wholeStaged(deps, entry.staged, 'original')) !== null;
+    const whole = (await wholeStaged(deps, entry.staged, 'copy')) !== null;
     if (!whole && isSealed(entry, now)) return committed(spot, now);
     if (now === null || !canBeOurs(entry, now)) return settled('unknown', now);
     if (!whole) return settled(sameVersion(now, entry.before) ? 'aborted' : 'unknown', now);
@@ -65,7 +65,7 @@ export async function settleStrayRedo(deps: SettleRoom, entry: RedoEntry, resour
     if (!isInode(now, entry.before.ino)) return settled('aborted', now);
     const untouched = sameVersion(now, entry.before);
     if (untouched && deps.writerOf(entry.incarnation) === 'exited') return settled('aborted', now);
-    if (!untouched && (!canBeOurs(entry, now) || (await wholeStaged(deps, entry.staged, 'original')) === null)) return settled('unknown', now);
+    if (!untouched && (!canBeOurs(entry, now) || (await wholeStaged(deps, entry.staged, 'copy')) === null)) return settled('unknown', now);
     const after = await applyToCopy(deps, spot, entry, !untouched);
     return settled(after === null ? 'unknown' : 'finished', after);
   });

@@ -31,15 +31,26 @@ export async function settleMove(deps: SettleRoom, intent: Intent): Promise<Sett
   if (plan.kind !== 'move') return settled('unknown', null);
   const found = await readManifest(deps.room.calls, deps.directory.entry(plan.manifest));
   const manifest: Manifest = found ?? {
-    name: plan.manifest, operationId: intent.operationId, kind: 'move', direction: 'forward',
-    entries: [{ path: intent.resource.path, before: intent.before, staged: null, kept: null }], from: { path: plan.from.path, source: plan.source },
+    name: plan.manifest,
+    operationId: intent.operationId,
+    kind: 'move',
+    direction: 'forward',
+    entries: [{ path: intent.resource.path, before: intent.before, staged: null, kept: null }],
+    from: { path: plan.from.path, source: plan.source },
   };
-  return rollMove(deps, { manifest, source: plan.source, before: intent.before, fromPath: plan.from.path }, intent.resource.path, intent.resource.volume);
+  return rollMove(
+    deps,
+    { manifest, source: plan.source, before: intent.before, fromPath: plan.from.path },
+    intent.resource.path,
+    intent.resource.volume,
+  );
 }
 
 /** Carries a MOVE on from where it stands, or takes it back. Overwrites nothing but what `before` says. */
 export function rollMove(deps: SettleRoom, move: Move, toPath: string, volume: string): Promise<Settled> {
-  return atPlace(deps, resourceLike({ volume }, move.fromPath), (from) => atPlace(deps, resourceLike({ volume }, toPath), (to) => roll({ deps, move, from, to })));
+  return atPlace(deps, resourceLike({ volume }, move.fromPath), (from) =>
+    atPlace(deps, resourceLike({ volume }, toPath), (to) => roll({ deps, move, from, to })),
+  );
 }
 
 async function roll(scene: Scene): Promise<Settled> {
@@ -111,7 +122,8 @@ async function takeBack({ deps, move, from, to }: Scene): Promise<Settled> {
     if (move.before === null || kept === null) await change(deps, () => calls.rename(to.at, link));
     else if (stillOld) await change(deps, () => calls.rename(deps.directory.entry(kept.name), to.at));
   }
-  if ((await from.look()) === null && isInode(await linkFacts({ deps, move }), move.source.ino)) await change(deps, () => calls.rename(link, from.at));
+  if ((await from.look()) === null && isInode(await linkFacts({ deps, move }), move.source.ino))
+    await change(deps, () => calls.rename(link, from.at));
   const now = await to.look();
   await to.sync();
   await from.sync();

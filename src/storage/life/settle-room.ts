@@ -1,6 +1,6 @@
+import { GatewayError, refuse } from '../../domain/errors.ts';
 import type { FileFacts, TargetFacts } from '../../domain/file-facts.ts';
 import { sameVersion } from '../../domain/file-facts.ts';
-import { GatewayError, refuse } from '../../domain/errors.ts';
 import type { Settlement } from '../../domain/intent.ts';
 import type { WriterState } from '../../domain/recovery.ts';
 import type { Resource } from '../../domain/resource.ts';

@@ -1,9 +1,9 @@
 import type { TargetFacts } from '../../domain/file-facts.ts';
 import type { Intent, Settlement } from '../../domain/intent.ts';
 import type { Resource } from '../../domain/resource.ts';
+import { type Manifest, type ManifestEntry, putManifest, readManifest } from './manifest-record.ts';
 import { resourceLike } from './resource-like.ts';
 import { isPublished } from './settle-file.ts';
-import { type Manifest, type ManifestEntry, putManifest, readManifest } from './manifest-record.ts';
 import { atPlace, change, isBefore, isVersion, type Settled, type SettleRoom, type Spot, settled } from './settle-room.ts';
 import { wholeStaged } from './staged-file.ts';
 
@@ -39,7 +39,7 @@ export async function rollManifest(deps: SettleRoom, manifest: Manifest, like: P
   if (left.length === 0) return 'done';
   if (standings.includes('other')) return 'stuck';
   for (const entry of left) {
-    if (entry.staged === null || (await wholeStaged(deps, entry.staged, acceptOf(entry))) === null) return goBack(deps, manifest, like);
+    if (entry.staged === null || (await wholeStaged(deps, entry.staged, 'copy')) === null) return goBack(deps, manifest, like);
   }
   for (const entry of left) {
     const outcome = await publishEntry(deps, entry, like);
@@ -127,12 +127,9 @@ async function lookAt(deps: SettleRoom, entry: ManifestEntry, like: Pick<Resourc
 
 async function standingOf(deps: SettleRoom, spot: Spot, entry: ManifestEntry, now: TargetFacts | null): Promise<Standing> {
   if (isBefore(now, entry.before) || isVersion(now, entry.kept?.facts ?? null)) return 'old';
-  if (entry.staged !== null && (await isPublished(deps, spot, now, entry.staged, entry.before === null ? 'link' : 'rename'))) return 'staged';
+  // Staged files of a stranger come as copies: their bytes are what is compared, once the file is known not to be the old one.
+  if (entry.staged !== null && (await isPublished(deps, spot, now, entry.staged, 'bytes'))) return 'staged';
   return 'other';
-}
-
-function acceptOf(entry: ManifestEntry): 'copy' | 'original' {
-  return entry.before === null ? 'copy' : 'original';
 }
 
 function settlementOf(rolled: Rolled, standing: Standing): Settlement {
@@ -146,7 +143,7 @@ function settlementOf(rolled: Rolled, standing: Standing): Settlement {
 function withoutManifest(deps: SettleRoom, intent: Intent): Promise<Settled> {
   return atPlace(deps, intent.resource, async (spot) => {
     const now = await spot.look();
-    if (intent.staged !== null && (await isPublished(deps, spot, now, intent.staged, intent.before === null ? 'link' : 'rename'))) {
+    if (intent.staged !== null && (await isPublished(deps, spot, now, intent.staged, intent.before === null ? 'bytes' : 'inode'))) {
       await spot.sync();
       return settled('committed', now);
     }

@@ -14,21 +14,30 @@ import { settleSeveral } from './settle-several.ts';
 export async function settleIntent(deps: SettleRoom, intent: Intent): Promise<Settled> {
   const verdict = await judge(deps, intent);
   // A successor has taken the staged file away and may be finishing the write: what is missing here proves nothing.
-  if (verdict.settlement === 'aborted' && (await deps.isFenced())) throw refuse('volume_unavailable', `The volume ${deps.room.name} was taken over by another incarnation.`);
+  if (verdict.settlement === 'aborted' && (await deps.isFenced()))
+    throw refuse('volume_unavailable', `The volume ${deps.room.name} was taken over by another incarnation.`);
   return verdict;
 }
 
 function judge(deps: SettleRoom, intent: Intent): Promise<Settled> {
   const { plan } = intent;
   switch (plan.kind) {
-    case 'replace': return settlePublish(deps, intent, 'rename');
-    case 'create': return settlePublish(deps, intent, 'link');
+    case 'replace':
+      return settlePublish(deps, intent, 'rename');
+    case 'create':
+      return settlePublish(deps, intent, 'link');
     case 'append':
-    case 'in_place': return settleInPlace(deps, intent);
-    case 'remove': return settleRemove(deps, intent, plan.trash);
-    case 'move': return settleMove(deps, intent);
-    case 'several': return settleSeveral(deps, intent, plan.manifest);
-    case 'mkdir': return settleMkdir(deps, intent);
-    case 'rmdir': return settleRmdir(deps, intent);
+    case 'in_place':
+      return settleInPlace(deps, intent);
+    case 'remove':
+      return settleRemove(deps, intent, plan.trash);
+    case 'move':
+      return settleMove(deps, intent);
+    case 'several':
+      return settleSeveral(deps, intent, plan.manifest);
+    case 'mkdir':
+      return settleMkdir(deps, intent);
+    case 'rmdir':
+      return settleRmdir(deps, intent);
   }
 }

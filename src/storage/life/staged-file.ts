@@ -10,14 +10,16 @@ import { OPEN_READ, orAbsent, sha256Of, withOpen } from './whole-file.ts';
  */
 export async function wholeStaged(deps: SettleRoom, staged: StagedFacts, accept: 'original' | 'copy'): Promise<FileFacts | null> {
   const { calls } = deps.room;
-  return orAbsent(withOpen(calls, deps.directory.entry(staged.name), OPEN_READ, async (file) => {
-    const facts = factsOf(await calls.fstat(file));
-    if (facts.kind !== 'file' || facts.sizeBytes !== staged.sizeBytes) return null;
-    const original = facts.ino === staged.ino && facts.mtimeNs === staged.mtimeNs;
-    if (!original && accept === 'original') return null;
-    // Without a digest there is nothing to hold the bytes against: not whole, and the write is aborted.
-    if ((!original || deps.verify === 'digest') && (staged.sha256 === '' || (await sha256Of(calls, file)) !== staged.sha256)) return null;
-    await calls.fsync(file);
-    return facts;
-  }));
+  return orAbsent(
+    withOpen(calls, deps.directory.entry(staged.name), OPEN_READ, async (file) => {
+      const facts = factsOf(await calls.fstat(file));
+      if (facts.kind !== 'file' || facts.sizeBytes !== staged.sizeBytes) return null;
+      const original = facts.ino === staged.ino && facts.mtimeNs === staged.mtimeNs;
+      if (!original && accept === 'original') return null;
+      // Without a digest there is nothing to hold the bytes against: not whole, and the write is aborted.
+      if ((!original || deps.verify === 'digest') && (staged.sha256 === '' || (await sha256Of(calls, file)) !== staged.sha256)) return null;
+      await calls.fsync(file);
+      return facts;
+    }),
+  );
 }

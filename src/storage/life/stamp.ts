@@ -2,8 +2,8 @@ import { FENCING_TOKEN_MAX } from '../../domain/fencing-token.ts';
 import type { StampVerdict } from '../../domain/recovery.ts';
 import { at, type Descriptor } from '../descriptor.ts';
 import type { FileCalls } from '../file-calls.ts';
-import { type OwnDirectory, readSmall, writeSmall } from './whole-file.ts';
 import { CONTROL_DIRECTORY, STAMP_FILE } from './volume-names.ts';
+import { type OwnDirectory, readSmall, writeSmall } from './whole-file.ts';
 
 /**
  * `.fencegate/stamp`: what the volume itself remembers of the tokens issued for it, so that a lost or restored journal is noticed
@@ -23,7 +23,8 @@ export class StampUnreadable extends Error {}
 const DECIMAL = /^(0|[1-9][0-9]{0,18})$/;
 
 function numberOf(text: unknown): bigint {
-  if (typeof text !== 'string' || !DECIMAL.test(text) || BigInt(text) > FENCING_TOKEN_MAX) throw new StampUnreadable(`${CONTROL_DIRECTORY}/${STAMP_FILE} holds a number that is no token`);
+  if (typeof text !== 'string' || !DECIMAL.test(text) || BigInt(text) > FENCING_TOKEN_MAX)
+    throw new StampUnreadable(`${CONTROL_DIRECTORY}/${STAMP_FILE} holds a number that is no token`);
   return BigInt(text);
 }
 

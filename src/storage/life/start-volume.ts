@@ -43,7 +43,17 @@ async function startReadOnly<Probe extends ProbeFacts>(deps: VolumeStartDeps<Pro
   const { calls, policy } = deps;
   const { dev } = await calls.fstat(root);
   const probe = await deps.probe(calls, root, null);
-  const room = { name: policy.name, calls, root, inc: root, incarnation: '', dev, folds: probe.folds, hardLinks: probe.hardLinks, sync: new DirectorySync(calls) };
+  const room = {
+    name: policy.name,
+    calls,
+    root,
+    inc: root,
+    incarnation: '',
+    dev,
+    folds: probe.folds,
+    hardLinks: probe.hardLinks,
+    sync: new DirectorySync(calls),
+  };
   const volume = deps.openVolume({ policy, room, fenceLevel: 'token', probe, life: noLife(policy.name), onFenced: deps.onFenced });
   const close = async (): Promise<void> => {
     await volume.close?.();
@@ -52,7 +62,12 @@ async function startReadOnly<Probe extends ProbeFacts>(deps: VolumeStartDeps<Pro
   return { kind: 'open', volume, stamp: null, ceilingFound: 0n, verdict: 'ok', volumeUuid: null, findings: [], close };
 }
 
-async function startWritable<Probe extends ProbeFacts>(deps: VolumeStartDeps<Probe>, mode: StartMode, root: Descriptor, opened: Descriptor[]): Promise<VolumeStartResult> {
+async function startWritable<Probe extends ProbeFacts>(
+  deps: VolumeStartDeps<Probe>,
+  mode: StartMode,
+  root: Descriptor,
+  opened: Descriptor[],
+): Promise<VolumeStartResult> {
   const { calls, policy } = deps;
   const { control, dev } = await openControl(deps, root);
   opened.push(control);
@@ -66,17 +81,40 @@ async function startWritable<Probe extends ProbeFacts>(deps: VolumeStartDeps<Pro
   const cleared = await clearOldDirectories(deps, { control, own: directory, all: mode !== 'plain' });
   if (owner.owner !== deps.owner) await takeOwnership(calls, control, directory, { owner: deps.owner, volume: owner.volume });
 
-  const room = { name: policy.name, calls, root, inc: directory.descriptor, incarnation: directory.name, dev, folds: probe.folds, hardLinks: probe.hardLinks, sync: new DirectorySync(calls) };
+  const room = {
+    name: policy.name,
+    calls,
+    root,
+    inc: directory.descriptor,
+    incarnation: directory.name,
+    dev,
+    folds: probe.folds,
+    hardLinks: probe.hardLinks,
+    sync: new DirectorySync(calls),
+  };
   const { life, findings } = await recoverVolume(deps, room, directory);
   const { stamp, verdict } = await stampOf(deps, control, directory, found);
-  const volume = deps.openVolume({ policy, room, fenceLevel: probe.fenceHolds ? 'incarnation' : 'token', probe, life: volumeLife(life), onFenced: deps.onFenced });
+  const volume = deps.openVolume({
+    policy,
+    room,
+    fenceLevel: probe.fenceHolds ? 'incarnation' : 'token',
+    probe,
+    life: volumeLife(life),
+    onFenced: deps.onFenced,
+  });
   const close = async (): Promise<void> => {
     await stamp.stop();
     await volume.close?.();
     for (const descriptor of opened) await calls.close(descriptor).catch(() => undefined); // directories: nothing was written through them
   };
   return {
-    kind: 'open', volume, stamp, verdict, close, ceilingFound: found?.ceiling ?? 0n, volumeUuid: owner.volume,
+    kind: 'open',
+    volume,
+    stamp,
+    verdict,
+    close,
+    ceilingFound: found?.ceiling ?? 0n,
+    volumeUuid: owner.volume,
     findings: [...cleared, ...findings, ...verdictFindings(policy.name, verdict, deps.markedAsBackup())],
   };
 }
@@ -117,16 +155,28 @@ async function ownerOf(deps: StartContext, mode: StartMode, control: Descriptor)
   }
   const owner = await claimOwner(deps.calls, control, deps.owner, deps.random);
   if (owner.owner !== deps.owner) {
-    throw new StartRefused('foreign_owner', `It belongs to ${owner.owner} (${CONTROL_DIRECTORY}/${OWNER_FILE}); this gateway is ${deps.owner}. Only an adoption opens it here.`);
+    throw new StartRefused(
+      'foreign_owner',
+      `It belongs to ${owner.owner} (${CONTROL_DIRECTORY}/${OWNER_FILE}); this gateway is ${deps.owner}. Only an adoption opens it here.`,
+    );
   }
   return owner;
 }
 
-async function stampOf(deps: StartContext, control: Descriptor, directory: IncarnationDirectory, found: Stamp | null): Promise<{ stamp: TokenStamp; verdict: StampVerdict }> {
+async function stampOf(
+  deps: StartContext,
+  control: Descriptor,
+  directory: IncarnationDirectory,
+  found: Stamp | null,
+): Promise<{ stamp: TokenStamp; verdict: StampVerdict }> {
   const verdict = judgeStamp(found, deps.journalUuid, deps.journalKnows());
   const stamp = new TokenStamp({
-    volume: deps.policy.name, journalUuid: deps.journalUuid, found, clock: deps.clock,
-    write: (next) => writeStamp(deps.calls, control, directory, next), onFailure: deps.onStampFailure,
+    volume: deps.policy.name,
+    journalUuid: deps.journalUuid,
+    found,
+    clock: deps.clock,
+    write: (next) => writeStamp(deps.calls, control, directory, next),
+    onFailure: deps.onStampFailure,
   });
   if (verdict !== 'ok' || deps.markedAsBackup()) stamp.block('its tokens are ahead of the journal; a rebase is needed');
   // The next token must not wait for a disk.
@@ -135,21 +185,60 @@ async function stampOf(deps: StartContext, control: Descriptor, directory: Incar
 }
 
 function verdictFindings(volume: string, verdict: StampVerdict, backup: boolean): VolumeFinding[] {
-  if (verdict === 'other_journal') return [{ code: 'other_journal', severity: 'error', volume, resource: null, evidence: 'The stamp on the volume names another journal than this one. Writes are refused until a rebase.' }];
-  if (verdict === 'ahead_of_journal') return [{ code: 'journal_behind_stamp', severity: 'error', volume, resource: null, evidence: 'The stamp on the volume knows a token that the journal does not: the journal is older than the volume. Writes are refused until a rebase.' }];
-  return backup ? [{ code: 'journal_behind_stamp', severity: 'error', volume, resource: null, evidence: 'The journal is a backup that was put back. Writes are refused until a rebase.' }] : [];
+  if (verdict === 'other_journal')
+    return [
+      {
+        code: 'other_journal',
+        severity: 'error',
+        volume,
+        resource: null,
+        evidence: 'The stamp on the volume names another journal than this one. Writes are refused until a rebase.',
+      },
+    ];
+  if (verdict === 'ahead_of_journal')
+    return [
+      {
+        code: 'journal_behind_stamp',
+        severity: 'error',
+        volume,
+        resource: null,
+        evidence:
+          'The stamp on the volume knows a token that the journal does not: the journal is older than the volume. Writes are refused until a rebase.',
+      },
+    ];
+  return backup
+    ? [
+        {
+          code: 'journal_behind_stamp',
+          severity: 'error',
+          volume,
+          resource: null,
+          evidence: 'The journal is a backup that was put back. Writes are refused until a rebase.',
+        },
+      ]
+    : [];
 }
 
 function refusalOf(volume: string, thrown: unknown): VolumeStartResult {
   if (thrown instanceof GatewayError && thrown.code === 'journal_unavailable') throw thrown;
   const closed = (code: VolumeFinding['code'], reason: string): VolumeStartResult => ({
-    kind: 'closed', reason, ownedByAnother: code === 'foreign_owner', findings: [{ code, severity: 'error', volume, resource: null, evidence: reason }],
+    kind: 'closed',
+    reason,
+    ownedByAnother: code === 'foreign_owner',
+    findings: [{ code, severity: 'error', volume, resource: null, evidence: reason }],
   });
   if (thrown instanceof StartRefused) return closed(thrown.finding, thrown.message);
   if (thrown instanceof ClearStopped) return closed('foreign_entry', `It stays closed: ${thrown.message}.`);
   if (thrown instanceof OwnerUnreadable || thrown instanceof StampUnreadable) return closed('record_damaged', `It stays closed: ${thrown.message}.`);
   const errno = errnoOf(thrown);
   if (errno === null && !(thrown instanceof GatewayError)) throw thrown;
-  const reason = thrown instanceof GatewayError ? thrown.message : errno === 'ENOENT' ? 'Its directory is missing.' : errno === 'ENOTDIR' ? 'Its path is not a directory.' : `It answered with an error (${errno}).`;
+  const reason =
+    thrown instanceof GatewayError
+      ? thrown.message
+      : errno === 'ENOENT'
+        ? 'Its directory is missing.'
+        : errno === 'ENOTDIR'
+          ? 'Its path is not a directory.'
+          : `It answered with an error (${errno}).`;
   return { kind: 'unavailable', reason, findings: [{ code: 'volume_unavailable', severity: 'error', volume, resource: null, evidence: reason }] };
 }

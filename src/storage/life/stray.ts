@@ -1,7 +1,7 @@
 import type { VolumeFinding } from '../../domain/recovery.ts';
 import type { Resource } from '../../domain/resource.ts';
-import { factsOf } from '../target-kind.ts';
 import { moveLinkName, redoName } from '../incarnation-names.ts';
+import { factsOf } from '../target-kind.ts';
 import { RecordDamaged } from './facts-record.ts';
 import { namesOfManifest } from './intent-names.ts';
 import { type Manifest, readManifest } from './manifest-record.ts';
@@ -9,8 +9,8 @@ import { readRedoEntry } from './redo.ts';
 import { resourceLike } from './resource-like.ts';
 import { settleStrayRedo } from './settle-in-place.ts';
 import { rollMove } from './settle-move.ts';
-import { lookAtEntries, rollManifest } from './settle-several.ts';
 import type { SettleRoom } from './settle-room.ts';
+import { lookAtEntries, rollManifest } from './settle-several.ts';
 import { copyNameOf } from './volume-names.ts';
 import { orAbsent } from './whole-file.ts';
 
@@ -29,7 +29,11 @@ export async function settleStrays(deps: SettleRoom, names: readonly string[], h
   const findings: VolumeFinding[] = [];
   for (const name of names) {
     try {
-      const left = name.endsWith(redoName('')) ? await strayRedo(deps, name, hasIntent) : name.startsWith('manifest-') && !name.includes('.') ? await strayManifest(deps, name, hasIntent) : null;
+      const left = name.endsWith(redoName(''))
+        ? await strayRedo(deps, name, hasIntent)
+        : name.startsWith('manifest-') && !name.includes('.')
+          ? await strayManifest(deps, name, hasIntent)
+          : null;
       if (left === null) continue;
       keep.push(...left.keep);
       findings.push(left.finding);
@@ -55,7 +59,12 @@ async function strayRedo(deps: SettleRoom, name: string, hasIntent: (operationId
   if (await settleStrayRedo(deps, entry, resource)) return null;
   return {
     keep: [name, entry.staged.name, copyNameOf(entry.staged.name)],
-    finding: finding(deps, 'redo_unfinished', resource, 'An interrupted write in place, unknown to the journal, does not fit the file that is there now. Nothing was changed.'),
+    finding: finding(
+      deps,
+      'redo_unfinished',
+      resource,
+      'An interrupted write in place, unknown to the journal, does not fit the file that is there now. Nothing was changed.',
+    ),
   };
 }
 
@@ -70,7 +79,12 @@ async function strayManifest(deps: SettleRoom, name: string, hasIntent: (operati
   const staged = manifest.entries.flatMap((entry) => (entry.staged === null ? [] : [entry.staged.name]));
   return {
     keep: [...namesOfManifest(name, manifest.entries.length), ...staged],
-    finding: finding(deps, 'manifest_unfinished', resource, 'An interrupted operation on several names, unknown to the journal, does not fit the files that are there now. Nothing was changed.'),
+    finding: finding(
+      deps,
+      'manifest_unfinished',
+      resource,
+      'An interrupted operation on several names, unknown to the journal, does not fit the files that are there now. Nothing was changed.',
+    ),
   };
 }
 
@@ -81,7 +95,10 @@ async function straySeveral(deps: SettleRoom, manifest: Manifest, resource: Reso
 }
 
 async function strayMove(deps: SettleRoom, manifest: Manifest, to: Resource): Promise<boolean> {
-  const { from, entries: [entry] } = manifest;
+  const {
+    from,
+    entries: [entry],
+  } = manifest;
   if (from === null || entry === undefined) return true;
   const begun = await moveBegan(deps, manifest, from.source.ino, to);
   if (!begun) return true;

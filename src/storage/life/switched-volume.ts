@@ -1,9 +1,9 @@
-import { asGatewayError, GatewayError } from '../../domain/errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import type { Clock, Timer } from '../../domain/clock.ts';
+import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { FenceLevel } from '../../domain/fence-level.ts';
 import type { FileFacts, TargetFacts } from '../../domain/file-facts.ts';
 import type { Intent, Settlement } from '../../domain/intent.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { StampVerdict, VolumeFinding } from '../../domain/recovery.ts';
 import type { Resource } from '../../domain/resource.ts';
 import type { OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../../domain/volume.ts';
@@ -40,21 +40,40 @@ export class SwitchedVolume implements Volume {
   constructor(options: SwitchedVolumeOptions) {
     this.#options = options;
     this.policy = options.policy;
-    this.#current = options.policy.path === null
-      ? new ClosedVolume(options.policy, 'lock_only', 'It has no files; it can only be locked.')
-      : new ClosedVolume(options.policy, 'unavailable', 'It has not been started yet.');
+    this.#current =
+      options.policy.path === null
+        ? new ClosedVolume(options.policy, 'lock_only', 'It has no files; it can only be locked.')
+        : new ClosedVolume(options.policy, 'unavailable', 'It has not been started yet.');
   }
 
-  get name(): string { return this.policy.name; }
-  get folds(): boolean { return this.#current.folds; }
-  get fenceLevel(): FenceLevel { return this.#current.fenceLevel; }
-  get incarnation(): string { return this.#current.incarnation; }
-  get findings(): readonly VolumeFinding[] { return this.#result?.findings ?? []; }
-  get ownedByAnother(): boolean { return this.#result?.kind === 'closed' && this.#result.ownedByAnother; }
-  get verdict(): StampVerdict | null { return this.#result?.kind === 'open' ? this.#result.verdict : null; }
-  get volumeUuid(): string | null { return this.#result?.kind === 'open' ? this.#result.volumeUuid : null; }
+  get name(): string {
+    return this.policy.name;
+  }
+  get folds(): boolean {
+    return this.#current.folds;
+  }
+  get fenceLevel(): FenceLevel {
+    return this.#current.fenceLevel;
+  }
+  get incarnation(): string {
+    return this.#current.incarnation;
+  }
+  get findings(): readonly VolumeFinding[] {
+    return this.#result?.findings ?? [];
+  }
+  get ownedByAnother(): boolean {
+    return this.#result?.kind === 'closed' && this.#result.ownedByAnother;
+  }
+  get verdict(): StampVerdict | null {
+    return this.#result?.kind === 'open' ? this.#result.verdict : null;
+  }
+  get volumeUuid(): string | null {
+    return this.#result?.kind === 'open' ? this.#result.volumeUuid : null;
+  }
   /** The highest ceiling found on the volume at its last start; `null` while it is not open. */
-  get ceilingFound(): bigint | null { return this.#result?.kind === 'open' ? this.#result.ceilingFound : null; }
+  get ceilingFound(): bigint | null {
+    return this.#result?.kind === 'open' ? this.#result.ceilingFound : null;
+  }
 
   /** The first attempt; when it finds the volume unavailable, more follow by themselves. Lock-only volumes have nothing to start. */
   async start(): Promise<void> {
@@ -76,7 +95,11 @@ export class SwitchedVolume implements Volume {
     this.#retry = null;
     if (this.#starting !== null) await this.#starting;
     const result = await this.#attempt(mode);
-    if (result.kind !== 'open') throw new GatewayError('volume_unavailable', { detail: `The volume ${this.name} did not open: ${result.reason}`, retryAfterMs: LIMITS.volumeRetryMsMin });
+    if (result.kind !== 'open')
+      throw new GatewayError('volume_unavailable', {
+        detail: `The volume ${this.name} did not open: ${result.reason}`,
+        retryAfterMs: LIMITS.volumeRetryMsMin,
+      });
   }
 
   /** Durable stamp under our journal's name above `base`; then writes are allowed again. */
@@ -117,26 +140,62 @@ export class SwitchedVolume implements Volume {
   }
 
   assertWritable(): void {
-    if (this.#mustRebase !== null) throw new GatewayError('volume_unavailable', { detail: `The volume ${this.name} takes no writes: ${this.#mustRebase}`, retryAfterMs: LIMITS.volumeRetryMsMax });
+    if (this.#mustRebase !== null)
+      throw new GatewayError('volume_unavailable', {
+        detail: `The volume ${this.name} takes no writes: ${this.#mustRebase}`,
+        retryAfterMs: LIMITS.volumeRetryMsMax,
+      });
     this.#current.assertWritable();
   }
 
-  locate(resource: Resource): Promise<Place> { return this.#current.locate(resource); }
-  look(place: Place): Promise<TargetFacts | null> { return this.#current.look(place); }
-  makeParents(place: Place): Promise<Place> { return this.#writing((volume) => volume.makeParents(place)); }
-  stage(options: Parameters<Volume['stage']>[0]): Promise<Staging> { return this.#writing((volume) => volume.stage(options)); }
-  stageCopy(...args: Parameters<Volume['stageCopy']>): Promise<Staging> { return this.#writing((volume) => volume.stageCopy(...args)); }
-  apply(intent: Intent, place: Place, from: Place | null): Promise<void> { return this.#writing((volume) => volume.apply(intent, place, from)); }
-  restore(intents: readonly Intent[]): Promise<boolean> { return this.#writing((volume) => volume.restore(intents)); }
-  syncParent(place: Place): Promise<void> { return this.#current.syncParent(place); }
-  writeRedo(intent: Intent): Promise<void> { return this.#writing((volume) => volume.writeRedo(intent)); }
-  writeManifest(...args: Parameters<Volume['writeManifest']>): Promise<void> { return this.#writing((volume) => volume.writeManifest(...args)); }
-  tidy(intent: Intent): void { this.#current.tidy(intent); }
-  settle(intent: Intent): Promise<Settlement> { return this.#writing((volume) => volume.settle(intent)); }
-  limitVisible(resource: Resource, visibleBytes: number | null): void { this.#current.limitVisible(resource, visibleBytes); }
-  open(resource: Resource): Promise<OpenedFile> { return this.#current.open(resource); }
-  list(...args: Parameters<Volume['list']>): Listing { return this.#current.list(...args); }
-  changedBehindOurBack(resource: Resource, facts: FileFacts): boolean { return this.#current.changedBehindOurBack(resource, facts); }
+  locate(resource: Resource): Promise<Place> {
+    return this.#current.locate(resource);
+  }
+  look(place: Place): Promise<TargetFacts | null> {
+    return this.#current.look(place);
+  }
+  makeParents(place: Place): Promise<Place> {
+    return this.#writing((volume) => volume.makeParents(place));
+  }
+  stage(options: Parameters<Volume['stage']>[0]): Promise<Staging> {
+    return this.#writing((volume) => volume.stage(options));
+  }
+  stageCopy(...args: Parameters<Volume['stageCopy']>): Promise<Staging> {
+    return this.#writing((volume) => volume.stageCopy(...args));
+  }
+  apply(intent: Intent, place: Place, from: Place | null): Promise<void> {
+    return this.#writing((volume) => volume.apply(intent, place, from));
+  }
+  restore(intents: readonly Intent[]): Promise<boolean> {
+    return this.#writing((volume) => volume.restore(intents));
+  }
+  syncParent(place: Place): Promise<void> {
+    return this.#current.syncParent(place);
+  }
+  writeRedo(intent: Intent): Promise<void> {
+    return this.#writing((volume) => volume.writeRedo(intent));
+  }
+  writeManifest(...args: Parameters<Volume['writeManifest']>): Promise<void> {
+    return this.#writing((volume) => volume.writeManifest(...args));
+  }
+  tidy(intent: Intent): void {
+    this.#current.tidy(intent);
+  }
+  settle(intent: Intent): Promise<Settlement> {
+    return this.#writing((volume) => volume.settle(intent));
+  }
+  limitVisible(resource: Resource, visibleBytes: number | null): void {
+    this.#current.limitVisible(resource, visibleBytes);
+  }
+  open(resource: Resource): Promise<OpenedFile> {
+    return this.#current.open(resource);
+  }
+  list(...args: Parameters<Volume['list']>): Listing {
+    return this.#current.list(...args);
+  }
+  changedBehindOurBack(resource: Resource, facts: FileFacts): boolean {
+    return this.#current.changedBehindOurBack(resource, facts);
+  }
 
   async #writing<T>(work: (volume: Volume) => Promise<T>): Promise<T> {
     if (this.#mustRebase !== null) this.assertWritable();
@@ -191,6 +250,9 @@ export class SwitchedVolume implements Volume {
   }
 
   #unopened(): GatewayError {
-    return new GatewayError('volume_unavailable', { detail: `The volume ${this.name} is not open: ${this.state().reason ?? 'it is closed'}`, retryAfterMs: LIMITS.volumeRetryMsMin });
+    return new GatewayError('volume_unavailable', {
+      detail: `The volume ${this.name} is not open: ${this.state().reason ?? 'it is closed'}`,
+      retryAfterMs: LIMITS.volumeRetryMsMin,
+    });
   }
 }

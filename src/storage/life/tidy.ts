@@ -8,7 +8,8 @@ import { orAbsent } from './whole-file.ts';
 
 /** Unlinks what an operation left in the own directory, once its outcome is durable. Asking again does nothing. */
 export async function tidyIntent(calls: FileCalls, directory: IncarnationDirectory, intent: Intent): Promise<void> {
-  const names = intent.plan.kind === 'several' ? [...(await severalNames(calls, directory, intent.plan.manifest)), ...namesOf(intent)] : namesOf(intent);
+  const names =
+    intent.plan.kind === 'several' ? [...(await severalNames(calls, directory, intent.plan.manifest)), ...namesOf(intent)] : namesOf(intent);
   for (const name of names) await orAbsent(calls.unlink(directory.entry(name)));
 }
 

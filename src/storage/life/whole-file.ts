@@ -44,7 +44,13 @@ export async function orAbsent<T>(work: Promise<T>): Promise<T | null> {
 }
 
 /** Feeds the file's bytes from `start` (to `end`, exclusive) to `take`, in bounded chunks. */
-export async function eachChunk(calls: FileCalls, file: Descriptor, take: (chunk: Uint8Array, position: number) => Promise<void> | void, start = 0, end = Number.POSITIVE_INFINITY): Promise<number> {
+export async function eachChunk(
+  calls: FileCalls,
+  file: Descriptor,
+  take: (chunk: Uint8Array, position: number) => Promise<void> | void,
+  start = 0,
+  end = Number.POSITIVE_INFINITY,
+): Promise<number> {
   let position = start;
   while (position < end) {
     const buffer = Buffer.allocUnsafe(Math.min(LIMITS.copyChunkBytes, end - position));
@@ -66,28 +72,36 @@ export async function sha256Of(calls: FileCalls, file: Descriptor): Promise<stri
 /** Whether `length` bytes of `a` at `aStart` equal those of `b` at `bStart`. A file that ends early is not equal. */
 export async function sameBytes(calls: FileCalls, a: Descriptor, aStart: number, b: Descriptor, bStart: number, length: number): Promise<boolean> {
   let equal = true;
-  const compared = await eachChunk(calls, a, async (chunk, position) => {
-    if (!equal) return;
-    const other = Buffer.allocUnsafe(chunk.length);
-    let filled = 0;
-    while (filled < other.length) {
-      const count = await calls.read(b, other.subarray(filled), bStart + (position - aStart) + filled);
-      if (count === 0) break;
-      filled += count;
-    }
-    equal = filled === chunk.length && other.equals(chunk);
-  }, aStart, aStart + length);
+  const compared = await eachChunk(
+    calls,
+    a,
+    async (chunk, position) => {
+      if (!equal) return;
+      const other = Buffer.allocUnsafe(chunk.length);
+      let filled = 0;
+      while (filled < other.length) {
+        const count = await calls.read(b, other.subarray(filled), bStart + (position - aStart) + filled);
+        if (count === 0) break;
+        filled += count;
+      }
+      equal = filled === chunk.length && other.equals(chunk);
+    },
+    aStart,
+    aStart + length,
+  );
   return equal && compared === length;
 }
 
 /** Reads a small record of ours; `null` when absent. Rejects above `LIMITS.volumeRecordBytesMax`. */
 export async function readSmall(calls: FileCalls, where: At): Promise<Buffer | null> {
-  return orAbsent(withOpen(calls, where, OPEN_READ, async (file) => {
-    const chunks: Uint8Array[] = [];
-    const size = await eachChunk(calls, file, (chunk) => void chunks.push(chunk), 0, LIMITS.volumeRecordBytesMax + 1);
-    if (size > LIMITS.volumeRecordBytesMax) throw new Error('a record on the volume is larger than any that is written');
-    return Buffer.concat(chunks);
-  }));
+  return orAbsent(
+    withOpen(calls, where, OPEN_READ, async (file) => {
+      const chunks: Uint8Array[] = [];
+      const size = await eachChunk(calls, file, (chunk) => void chunks.push(chunk), 0, LIMITS.volumeRecordBytesMax + 1);
+      if (size > LIMITS.volumeRecordBytesMax) throw new Error('a record on the volume is larger than any that is written');
+      return Buffer.concat(chunks);
+    }),
+  );
 }
 
 /**

@@ -16,7 +16,13 @@ import { OPEN_READ, orAbsent, withOpen } from './whole-file.ts';
  * Keeps the old files of a MOVE or of several writes under second names and makes the manifest durable. Nothing that a reader
  * sees has changed when it resolves or rejects. Rejects with `precondition_failed` when a target is no longer what was looked at.
  */
-export async function writeManifestOf(room: VolumeRoom, directory: IncarnationDirectory, operationId: string, intents: readonly Intent[], places: readonly HeldPlace[]): Promise<void> {
+export async function writeManifestOf(
+  room: VolumeRoom,
+  directory: IncarnationDirectory,
+  operationId: string,
+  intents: readonly Intent[],
+  places: readonly HeldPlace[],
+): Promise<void> {
   const [first] = intents;
   if (first === undefined || (first.plan.kind !== 'several' && first.plan.kind !== 'move')) throw new Error('a manifest is of intents that have one');
   const { plan } = first;
@@ -24,14 +30,25 @@ export async function writeManifestOf(room: VolumeRoom, directory: IncarnationDi
   for (const [index, intent] of intents.entries()) {
     const place = places[index];
     if (place === undefined) throw new Error('every intent of a manifest has its place');
-    entries.push({ path: intent.resource.path, before: intent.before, staged: intent.staged, kept: await keepOld(room, directory, intent, place, keptOldName(plan.manifest, index)) });
+    entries.push({
+      path: intent.resource.path,
+      before: intent.before,
+      staged: intent.staged,
+      kept: await keepOld(room, directory, intent, place, keptOldName(plan.manifest, index)),
+    });
   }
   await directory.sync();
   const from = plan.kind === 'move' ? { path: plan.from.path, source: plan.source } : null;
   await putManifest(room.calls, directory, { name: plan.manifest, operationId, kind: plan.kind, direction: 'forward', entries, from });
 }
 
-async function keepOld(room: VolumeRoom, directory: IncarnationDirectory, { before }: Intent, place: HeldPlace, name: string): Promise<ManifestEntry['kept']> {
+async function keepOld(
+  room: VolumeRoom,
+  directory: IncarnationDirectory,
+  { before }: Intent,
+  place: HeldPlace,
+  name: string,
+): Promise<ManifestEntry['kept']> {
   if (before === null) return null;
   const { calls } = room;
   const kept = directory.entry(name);

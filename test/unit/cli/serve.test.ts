@@ -78,7 +78,7 @@ describe('serve', () => {
 
   it.each(['SIGTERM', 'SIGINT'] as const)('ends with 0 after %s', async (signal) => {
     const process = start(['serve']);
-    await process.says('listening');
+    await process.says('"message":"listening"');
     expect(statSync(join(directory, 'data/volumes/demo')).isDirectory()).toBe(true);
     process.signal(signal);
     expect(await result(process)).toEqual({ code: 0, signal: null, stderr: '' });
@@ -86,7 +86,7 @@ describe('serve', () => {
 
   it('a second signal ends at once', async () => {
     const process = start(['serve'], { FAKE_GATEWAY: 'hangs' });
-    await process.says('listening');
+    await process.says('"message":"listening"');
     process.signal('SIGTERM');
     await process.says('a second signal ends at once');
     process.signal('SIGTERM');
@@ -103,7 +103,7 @@ describe('serve', () => {
     const file = join(directory, 'auth.yaml');
     writeFileSync(file, 'principals: [{ name: a, roles: [admin] }]');
     const process = start(['serve'], { FENCEGATE_AUTH_FILE: file });
-    await process.says('listening');
+    await process.says('"message":"listening"');
     process.signal('SIGHUP');
     await process.says('the principals were read again');
     writeFileSync(file, 'principals: []');

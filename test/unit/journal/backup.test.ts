@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { backupJournal } from '../../../src/journal/backup.ts';
 import { auditOp, raise } from '../../support/journal-samples.ts';
 import { openTestJournal } from '../../support/open-journal.ts';
 import { temporaryDirectory } from '../../support/temp-directory.ts';
@@ -31,6 +32,20 @@ describe('a backup', () => {
     expect(await copy.journal.verify(null, AbortSignal.timeout(20_000))).toMatchObject({ valid: true });
     await copy.journal.commit([{ op: 'meta_put', name: 'backup', value: null }]);
     expect(copy.start.markedAsBackup).toBe(false);
+  }, 60_000);
+
+  it('can be taken by another connection than the writer, while the gateway runs', async () => {
+    const directory = temporaryDirectory();
+    const opened = await openTestJournal(join(directory, 'data'));
+    await opened.journal.commit([raise('demo/a', 7), auditOp()]);
+    const restored = join(directory, 'restored');
+    mkdirSync(restored);
+    const writing = Promise.all(Array.from({ length: 300 }, () => opened.journal.commit([auditOp()])));
+    await Promise.all([backupJournal(join(directory, 'data'), join(restored, 'journal.sqlite')), writing]);
+    const copy = await openTestJournal(restored);
+    expect(copy.start.markedAsBackup).toBe(true);
+    expect(copy.start.highestMark()).toBe(7n);
+    expect(await copy.journal.verify(null, AbortSignal.timeout(20_000))).toMatchObject({ valid: true });
   }, 60_000);
 
   it('never overwrites a file', async () => {

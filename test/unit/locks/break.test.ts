@@ -29,7 +29,7 @@ describe('breaking a lock', () => {
     const lease = await lab.acquire(A);
     const grant = lab.journal.records[0];
     if (grant === undefined) throw new Error('no record');
-    await lab.journal.commit([{ op: 'audit', record: { ...grant, action: 'put', operationId: 'op-1', etagBefore: '"1"', etagAfter: '"2"' } }]);
+    await lab.journal.commit([{ op: 'audit', record: { ...grant, outcome: 'committed', action: 'put', operationId: 'op-1', etagBefore: '"1"', etagAfter: '"2"' } }]);
     const report = await lab.locks.breakLock(root, ask());
     expect(report.leases[0]?.committed).toEqual([{ operationId: 'op-1', action: 'put', resource: 'vol/a', at: grant.at, etagBefore: '"1"', etagAfter: '"2"' }]);
     expect(report.leases[0]?.leaseRef).toBe(lease.leaseRef);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LeaseMode } from '../../../src/domain/lease.ts';
-import { admit, conflict, holdingOf, watched, watchedByUpgrader } from '../../../src/locks/decision.ts';
+import { admit, conflict, holdingOf, type Standing, watched, watchedByUpgrader } from '../../../src/locks/decision.ts';
 import { compareOrder, orderKey, PASS_PER_STEP, PRIORITY_MAX } from '../../../src/locks/order-key.ts';
 
 interface Party {
@@ -127,9 +127,9 @@ describe('the decision who may hold', () => {
   });
 
   it('lets nobody past a contender of another recipe, and never grants it', () => {
-    const foreign = { mode: 'shared' as const, foreign: true };
-    expect(admit(holdingOf([]), [foreign, { mode: 'shared' as const }]).admitted).toEqual([]);
-    expect(watched({ mode: 'shared' as const }, [], [foreign])).toBe(foreign);
+    const foreign: Standing = { mode: 'shared', foreign: true };
+    expect(admit<Standing>(holdingOf([]), [foreign, { mode: 'shared' }]).admitted).toEqual([]);
+    expect(watched<Standing>({ mode: 'shared' }, [], [foreign])).toBe(foreign);
   });
 
   it('makes an upgrader wait for every other reader, and everybody else for it', () => {

@@ -160,5 +160,5 @@ describe('a huge directory', () => {
       temp.faults.heal();
       await temp.close();
     }
-  });
+  }, 60_000);
 });

@@ -85,13 +85,13 @@ describe.each([{ local: true }, { local: false }])('staging (local: $local)', ({
     await expect(other.discard()).resolves.toBeUndefined();
   });
 
-  it('short writes are continued', async () => {
+  it('a body of many chunks arrives byte for byte', async () => {
     const staging = await temp.volume.stage({ sha512: false });
     const chunk = Buffer.from(Array.from({ length: 200_000 }, (_, i) => i % 251));
     await staging.write(chunk);
     await staging.write(chunk);
     await staging.seal(null);
-    expect(fs.readFileSync(stagedPath(staging))).toEqual(Buffer.concat([chunk, chunk]));
+    expect(fs.readFileSync(stagedPath(staging)).equals(Buffer.concat([chunk, chunk]))).toBe(true);
     await staging.discard();
   });
 

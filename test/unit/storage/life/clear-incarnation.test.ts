@@ -40,14 +40,26 @@ describe('clearing an old incarnation', () => {
 
   it('stops the paused process through its own volume too: its late write is refused and it knows why', async () => {
     let fenced = 0;
-    const paused = await living.open({ onFenced: () => { fenced += 1; } });
+    const paused = await living.open({
+      onFenced: () => {
+        fenced += 1;
+      },
+    });
     const place = await paused.volume.locate(living.resource('live'));
     const staging = await paused.volume.stage({ sha512: false });
     await staging.write(Buffer.from('zombie'));
     const staged = await staging.seal(null);
     await staging.sync();
     const successor = await living.open();
-    const intent = { operationId: 'op-9', resource: living.resource('live'), before: null, staged, plan: { kind: 'replace' as const }, incarnation: paused.volume.incarnation, audit: undefined as never };
+    const intent = {
+      operationId: 'op-9',
+      resource: living.resource('live'),
+      before: null,
+      staged,
+      plan: { kind: 'replace' as const },
+      incarnation: paused.volume.incarnation,
+      audit: undefined as never,
+    };
     await expect(paused.volume.apply(intent, place, null)).rejects.toMatchObject({ code: 'outcome_unknown' });
     expect(fenced).toBe(1);
     expect(living.read('live')).toBeNull();
@@ -86,10 +98,13 @@ describe('clearing an old incarnation', () => {
     const deps = living.deps();
     const rmdir = deps.calls.rmdir.bind(deps.calls);
     const busy = new Proxy(deps.calls, {
-      get: (target, name) => (name !== 'rmdir' ? Reflect.get(target, name, target) : async (at: Parameters<typeof rmdir>[0]) => {
-        if (at.name === old.volume.incarnation && more > 0) fs.writeFileSync(join(oldDirectory, `late-${(more -= 1)}`), 'x');
-        return rmdir(at);
-      }),
+      get: (target, name) =>
+        name !== 'rmdir'
+          ? Reflect.get(target, name, target)
+          : async (at: Parameters<typeof rmdir>[0]) => {
+              if (at.name === old.volume.incarnation && more > 0) fs.writeFileSync(join(oldDirectory, `late-${(more -= 1)}`), 'x');
+              return rmdir(at);
+            },
     });
     const result = await startVolume({ ...deps, calls: busy });
     expect(result.kind).toBe('open');
@@ -101,11 +116,13 @@ describe('clearing an old incarnation', () => {
   it('B23: asks for the end of the old process when only .nfs* left-overs are there, and opens once they are gone', async () => {
     fs.writeFileSync(join(oldDirectory, '.nfs0001'), 'open elsewhere');
     let asked = 0;
-    const result = await living.open({ endOldProcess: async () => {
-      asked += 1;
-      fs.unlinkSync(join(oldDirectory, '.nfs0001')); // the last descriptor closes with its process
-      return true;
-    } });
+    const result = await living.open({
+      endOldProcess: async () => {
+        asked += 1;
+        fs.unlinkSync(join(oldDirectory, '.nfs0001')); // the last descriptor closes with its process
+        return true;
+      },
+    });
     expect(asked).toBe(1);
     expect(fs.existsSync(oldDirectory)).toBe(false);
     await result.close();
@@ -115,7 +132,9 @@ describe('clearing an old incarnation', () => {
     fs.writeFileSync(join(oldDirectory, '.nfs0001'), 'open for ever');
     const starting = living.start({ endOldProcess: async () => false });
     let result: Awaited<typeof starting> | undefined;
-    void starting.then((ended) => { result = ended; });
+    void starting.then((ended) => {
+      result = ended;
+    });
     while (result === undefined) await living.clock.advanceAsync(LIMITS.oldProcessPollMs);
     expect(result).toMatchObject({ kind: 'closed' });
     expect(fs.existsSync(join(oldDirectory, '.nfs0001'))).toBe(true);
@@ -126,7 +145,9 @@ describe('clearing an old incarnation', () => {
     const before = living.record.intents.length;
     // The journal takes the intent; then the process stops before its link.
     const apply = writer.volume.apply.bind(writer.volume);
-    writer.volume.apply = async () => { throw new Error('paused'); };
+    writer.volume.apply = async () => {
+      throw new Error('paused');
+    };
     await expect(put({ living, volume: writer.volume, operationId: 'op-1' }, 'made', 'bytes', 'create')).rejects.toThrow('paused');
     writer.volume.apply = apply;
     const intent = living.record.intents[before];

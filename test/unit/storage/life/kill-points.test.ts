@@ -18,19 +18,42 @@ const scenarios: readonly Scenario[] = [
   { name: 'replace', before: { a: 'old' }, after: { a: 'new bytes' }, run: (write) => put(write, 'a', 'new bytes') },
   { name: 'replace of nothing, with parents', before: {}, after: { 'x/y/a': 'new bytes' }, run: (write) => put(write, 'x/y/a', 'new bytes') },
   { name: 'create', before: {}, after: { a: 'new bytes' }, run: (write) => put(write, 'a', 'new bytes', 'create') },
-  { name: 'create without hard links', before: {}, after: { a: 'new bytes' }, run: (write) => put(write, 'a', 'new bytes', 'create'), life: { hardLinks: false } },
+  {
+    name: 'create without hard links',
+    before: {},
+    after: { a: 'new bytes' },
+    run: (write) => put(write, 'a', 'new bytes', 'create'),
+    life: { hardLinks: false },
+  },
   { name: 'remove', before: { a: 'old' }, after: {}, run: (write) => remove(write, 'a') },
   { name: 'append', before: { a: 'old,' }, after: { a: 'old,new bytes' }, run: (write) => writeInPlace(write, 'a', 'new bytes', 'append') },
   { name: 'range in place', before: { a: '0123456789' }, after: { a: '01abcdef89' }, run: (write) => writeInPlace(write, 'a', 'abcdef', 2) },
   { name: 'move to a new name', before: { a: 'moved' }, after: { b: 'moved' }, run: (write) => move(write, 'a', 'b') },
   { name: 'move over a file', before: { a: 'moved', b: 'gone' }, after: { b: 'moved' }, run: (write) => move(write, 'a', 'b') },
-  { name: 'move without hard links', before: { a: 'moved', b: 'gone' }, after: { b: 'moved' }, run: (write) => move(write, 'a', 'b'), life: { hardLinks: false } },
-  { name: 'several files', before: { a: 'old a', c: 'old c' }, after: { a: 'new a', b: 'new b', c: 'new c' }, run: (write) => several(write, { a: 'new a', b: 'new b', c: 'new c' }) },
-  { name: 'several without hard links', before: { a: 'old a' }, after: { a: 'new a', b: 'new b' }, run: (write) => several(write, { a: 'new a', b: 'new b' }), life: { hardLinks: false } },
+  {
+    name: 'move without hard links',
+    before: { a: 'moved', b: 'gone' },
+    after: { b: 'moved' },
+    run: (write) => move(write, 'a', 'b'),
+    life: { hardLinks: false },
+  },
+  {
+    name: 'several files',
+    before: { a: 'old a', c: 'old c' },
+    after: { a: 'new a', b: 'new b', c: 'new c' },
+    run: (write) => several(write, { a: 'new a', b: 'new b', c: 'new c' }),
+  },
+  {
+    name: 'several without hard links',
+    before: { a: 'old a' },
+    after: { a: 'new a', b: 'new b' },
+    run: (write) => several(write, { a: 'new a', b: 'new b' }),
+    life: { hardLinks: false },
+  },
 ];
 
 const NAMES = ['a', 'b', 'c', 'x/y/a'];
-let living = new LivingVolume();
+let living = new LivingVolume(1, 'memory');
 afterEach(() => living.remove());
 
 function seen(): Record<string, string> {
@@ -47,7 +70,7 @@ let startSteps = 0;
 
 /** A fresh volume with the scenario's files; a writer runs on it until `killAt` of its own steps. Returns how many it made. */
 async function writeUntil(scenario: Scenario, killAt: number): Promise<number> {
-  living = new LivingVolume(killAt + 1);
+  living = new LivingVolume(killAt + 1, 'memory');
   for (const [name, content] of Object.entries(scenario.before)) living.write(name, content);
   const writer = await living.open({ ...scenario.life, killAt: killAt === 0 ? 0 : startSteps + killAt });
   if (killAt === 0) startSteps = living.kill.steps;
@@ -101,18 +124,23 @@ describe.each(scenarios)('$name', (scenario) => {
       expect(second.map((settlement) => settlement === 'aborted')).toEqual(first.map((settlement) => settlement === 'aborted'));
       living.remove();
     }
-  }, 60_000);
+  }, 120_000);
 
   it('leaves old or new when recovery itself is killed, again and again', async () => {
     const total = await writeUntil(scenario, 0);
     living.remove();
     await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 1, max: total + 1 }), fc.constantFrom<WriterState>('exited', 'unknown'), fc.array(fc.integer({ min: 20, max: 110 }), { maxLength: 3 }), async (killAt, writer, kills) => {
-        await writeUntil(scenario, killAt);
-        expectOldOrNew(scenario, await recover(scenario, writer, kills));
-        living.remove();
-      }),
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: total + 1 }),
+        fc.constantFrom<WriterState>('exited', 'unknown'),
+        fc.array(fc.integer({ min: 20, max: 110 }), { maxLength: 3 }),
+        async (killAt, writer, kills) => {
+          await writeUntil(scenario, killAt);
+          expectOldOrNew(scenario, await recover(scenario, writer, kills));
+          living.remove();
+        },
+      ),
       { numRuns: 12, seed: 7, endOnFailure: true },
     );
-  }, 60_000);
+  }, 120_000);
 });

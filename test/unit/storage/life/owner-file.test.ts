@@ -4,7 +4,9 @@ import { parseOwner } from '../../../../src/storage/life/owner-file.ts';
 import { LivingVolume } from '../../../support/living-volume.ts';
 
 let living: LivingVolume;
-beforeEach(() => { living = new LivingVolume(); });
+beforeEach(() => {
+  living = new LivingVolume();
+});
 afterEach(() => living.remove());
 
 const ownerFile = (): { owner: string; volume: string } => parseOwner(fs.readFileSync(living.control('owner')));
@@ -37,12 +39,15 @@ describe('the owner file', () => {
     if (two.kind === 'open') await two.close();
   });
 
-  it.each(['', 'not json', '{}', '{"owner":"","volume":"v"}', '{"owner":7,"volume":"v"}', 'null'])('keeps the volume closed when it says %j', async (content) => {
-    fs.mkdirSync(living.control());
-    fs.writeFileSync(living.control('owner'), content);
-    expect(await living.start()).toMatchObject({ kind: 'closed', ownedByAnother: false, findings: [{ code: 'record_damaged' }] });
-    expect(living.incarnationDirectories()).toEqual([]);
-  });
+  it.each(['', 'not json', '{}', '{"owner":"","volume":"v"}', '{"owner":7,"volume":"v"}', 'null'])(
+    'keeps the volume closed when it says %j',
+    async (content) => {
+      fs.mkdirSync(living.control());
+      fs.writeFileSync(living.control('owner'), content);
+      expect(await living.start()).toMatchObject({ kind: 'closed', ownedByAnother: false, findings: [{ code: 'record_damaged' }] });
+      expect(living.incarnationDirectories()).toEqual([]);
+    },
+  );
 
   it('is taken over by an adoption, which keeps the uuid of the volume', async () => {
     const first = await living.open();

@@ -26,7 +26,9 @@ const inode = (name: string): bigint => fs.statSync(living.path(name), { bigint:
 
 /** Runs a write whose apply is cut off before it does anything. */
 async function intendOnly(write: () => Promise<void>): Promise<void> {
-  opened.volume.apply = async () => { throw new Error('cut off'); };
+  opened.volume.apply = async () => {
+    throw new Error('cut off');
+  };
   await expect(write()).rejects.toThrow('cut off');
 }
 
@@ -170,7 +172,9 @@ describe('a finish that the volume refuses', () => {
     if (result.kind !== 'open') throw new Error(result.reason);
     const volume = result.volume as Opened['volume'];
     const apply = volume.apply.bind(volume);
-    volume.apply = async () => { throw new Error('cut off'); };
+    volume.apply = async () => {
+      throw new Error('cut off');
+    };
     await expect(move({ living, volume, operationId: 'op-2' }, 'a', 'b')).rejects.toThrow('cut off');
     volume.apply = apply;
     faults.on('rename', async (real, [, to]) => {

@@ -6,7 +6,9 @@ import { put, remove } from '../../../support/hand-made-writes.ts';
 import { LivingVolume } from '../../../support/living-volume.ts';
 
 let living: LivingVolume;
-beforeEach(() => { living = new LivingVolume(); });
+beforeEach(() => {
+  living = new LivingVolume();
+});
 afterEach(() => living.remove());
 
 const stamp = () => parseStamp(fs.readFileSync(living.control('stamp')));
@@ -58,7 +60,13 @@ describe('starting a volume', () => {
 
   it.each([
     ['is missing', (path: string) => fs.rmSync(path, { recursive: true })],
-    ['is a file', (path: string) => { fs.rmSync(path, { recursive: true }); fs.writeFileSync(path, ''); }],
+    [
+      'is a file',
+      (path: string) => {
+        fs.rmSync(path, { recursive: true });
+        fs.writeFileSync(path, '');
+      },
+    ],
   ])('is unavailable, not closed, when its directory %s', async (_why, breakIt) => {
     breakIt(living.root);
     expect(await living.start()).toMatchObject({ kind: 'unavailable', findings: [{ code: 'volume_unavailable' }] });
@@ -156,7 +164,9 @@ describe('what recovery refuses to touch', () => {
     living.write('a', 'old');
     const writer = await living.open();
     const apply = writer.volume.apply.bind(writer.volume);
-    writer.volume.apply = async () => { throw new Error('killed'); };
+    writer.volume.apply = async () => {
+      throw new Error('killed');
+    };
     await expect(put({ living, volume: writer.volume, operationId: 'op-1' }, 'a', 'new')).rejects.toThrow('killed');
     writer.volume.apply = apply;
     await writer.close();
@@ -174,7 +184,9 @@ describe('what recovery refuses to touch', () => {
   it('aborts, and does not publish, a staged file whose bytes are not the ones that were hashed', async () => {
     living.write('a', 'old');
     const writer = await living.open();
-    writer.volume.apply = async () => { throw new Error('killed'); };
+    writer.volume.apply = async () => {
+      throw new Error('killed');
+    };
     await expect(put({ living, volume: writer.volume, operationId: 'op-1' }, 'a', 'new bytes')).rejects.toThrow('killed');
     const staged = living.control(writer.volume.incarnation, living.record.intents[0]?.staged?.name ?? '');
     const { atime, mtime } = fs.statSync(staged);
@@ -190,7 +202,9 @@ describe('what recovery refuses to touch', () => {
     living.write('a', 'old');
     const writer = await living.open();
     const sync = writer.volume.syncParent.bind(writer.volume);
-    writer.volume.syncParent = async () => { throw new Error('killed'); };
+    writer.volume.syncParent = async () => {
+      throw new Error('killed');
+    };
     await expect(remove({ living, volume: writer.volume, operationId: 'op-1' }, 'a')).rejects.toThrow('killed');
     writer.volume.syncParent = sync;
     living.write('a', 'new and somebody else’s');

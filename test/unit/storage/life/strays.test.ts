@@ -158,10 +158,12 @@ describe('records on the volume', () => {
   });
 
   it('are refused, and never followed out of the directory, when they are anything else', () => {
-    fc.assert(fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
-      expect(() => parseManifest(Buffer.from(text))).toThrow(RecordDamaged);
-      expect(() => parseRedo(Buffer.from(text))).toThrow(RecordDamaged);
-    }));
+    fc.assert(
+      fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
+        expect(() => parseManifest(Buffer.from(text))).toThrow(RecordDamaged);
+        expect(() => parseRedo(Buffer.from(text))).toThrow(RecordDamaged);
+      }),
+    );
     const facts = { ino: '1', size_bytes: 1, mtime_ns: '1' };
     const entry = { path: 'a', before: null, staged: { ...facts, name: '../../owner', sha256: 'x' }, kept: null };
     const outside = { name: 'manifest-x', operation_id: 'x', kind: 'several', direction: 'forward', entries: [entry], from: null };

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../../src/domain/limits.ts';
-import { judgeStamp, parseStamp, type Stamp, stampBytes, StampUnreadable } from '../../../../src/storage/life/stamp.ts';
+import { judgeStamp, parseStamp, type Stamp, StampUnreadable, stampBytes } from '../../../../src/storage/life/stamp.ts';
 import { TokenStamp } from '../../../../src/storage/life/token-stamp.ts';
 import { FakeClock, settle } from '../../../support/fake-clock.ts';
 
@@ -12,9 +12,15 @@ function stampOver(found: Stamp | null = null) {
   const clock = new FakeClock();
   const state = { written: [] as Stamp[], failures: [] as unknown[], fail: false, release: null as (() => void) | null, hold: false };
   const stamp = new TokenStamp({
-    volume: 'vol', journalUuid: 'j', found, clock,
+    volume: 'vol',
+    journalUuid: 'j',
+    found,
+    clock,
     write: async (next) => {
-      if (state.hold) await new Promise<void>((resolve) => { state.release = resolve; });
+      if (state.hold)
+        await new Promise<void>((resolve) => {
+          state.release = resolve;
+        });
       if (state.fail) throw new Error('no space');
       state.written.push(next);
     },
@@ -32,7 +38,10 @@ describe('the token ceiling of a volume', () => {
         for (const { step, fail } of steps) {
           token += step;
           state.fail = fail;
-          const issued = await stamp.reserve(token).then(() => true, () => false);
+          const issued = await stamp.reserve(token).then(
+            () => true,
+            () => false,
+          );
           if (issued) expect(durable()).toBeGreaterThanOrEqual(token);
           await settle();
         }
@@ -63,7 +72,9 @@ describe('the token ceiling of a volume', () => {
     const [hung, well] = [stampOver(), stampOver()];
     hung.state.hold = true;
     let told = false;
-    void hung.stamp.reserve(1n).then(() => { told = true; });
+    void hung.stamp.reserve(1n).then(() => {
+      told = true;
+    });
     await well.stamp.reserve(1n);
     await settle();
     expect(told).toBe(false);
@@ -147,14 +158,23 @@ describe('what a stamp says about the journal', () => {
   });
 
   it('reads back what it writes, and nothing else', () => {
-    fc.assert(fc.property(fc.uuid(), fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), (journal, a, b) => {
-      const stamp = { journal, ceiling: a > b ? a : b, last: a > b ? b : a };
-      expect(parseStamp(stampBytes(stamp))).toEqual(stamp);
-    }));
-    fc.assert(fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
-      expect(() => parseStamp(Buffer.from(text))).toThrow(StampUnreadable);
-    }));
-    for (const bad of ['{"journal":"j","ceiling":"9","last":"10"}', '{"journal":"j","ceiling":"09","last":"1"}', '{"journal":"j","ceiling":"9223372036854775808","last":"1"}', '{"journal":"j","ceiling":9,"last":1}']) {
+    fc.assert(
+      fc.property(fc.uuid(), fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), (journal, a, b) => {
+        const stamp = { journal, ceiling: a > b ? a : b, last: a > b ? b : a };
+        expect(parseStamp(stampBytes(stamp))).toEqual(stamp);
+      }),
+    );
+    fc.assert(
+      fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
+        expect(() => parseStamp(Buffer.from(text))).toThrow(StampUnreadable);
+      }),
+    );
+    for (const bad of [
+      '{"journal":"j","ceiling":"9","last":"10"}',
+      '{"journal":"j","ceiling":"09","last":"1"}',
+      '{"journal":"j","ceiling":"9223372036854775808","last":"1"}',
+      '{"journal":"j","ceiling":9,"last":1}',
+    ]) {
       expect(() => parseStamp(Buffer.from(bad))).toThrow(StampUnreadable);
     }
   });

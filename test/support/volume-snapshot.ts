@@ -1,0 +1,38 @@
+import { createHash } from 'node:crypto';
+import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+
+/**
+ * Everything that a refused write must not have touched: for each name its kind, inode, mode, links, size, time and bytes. Of the
+ * gateway's own directory only the names below the incarnations count (nothing staged may be left); its stamp lives its own life.
+ */
+export function volumeSnapshot(root: string): Readonly<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for (const name of readdirSync(root, { encoding: 'buffer' })) {
+    const shown = name.toString('latin1');
+    if (shown === '.fencegate') for (const inside of stagedNames(root)) found[`.fencegate/${inside}`] = 'there';
+    else look(Buffer.concat([Buffer.from(`${root}/`), name]), shown, found);
+  }
+  return found;
+}
+
+/** What lies in the incarnation directories: staged files, trash, redo entries, manifests. The stamp is written anew each second. */
+export function stagedNames(root: string): string[] {
+  const own = join(root, '.fencegate');
+  return readdirSync(own, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap(({ name }) => readdirSync(join(own, name)).map((inside) => `${name}/${inside}`))
+    .filter((name) => !name.endsWith('-stamp.draft'));
+}
+
+function look(path: Buffer, shown: string, found: Record<string, string>): void {
+  const stats = lstatSync(path, { bigint: true });
+  const facts = [stats.ino, stats.mode.toString(8), stats.nlink, stats.size, stats.mtimeNs];
+  if (stats.isFile()) facts.push(createHash('sha256').update(readFileSync(path)).digest('hex'));
+  if (stats.isSymbolicLink()) facts.push(readlinkSync(path));
+  found[shown] = facts.join(' ');
+  if (!stats.isDirectory()) return;
+  for (const name of readdirSync(path, { encoding: 'buffer' })) {
+    look(Buffer.concat([path, Buffer.from('/'), name]), `${shown}/${name.toString('latin1')}`, found);
+  }
+}

@@ -1,0 +1,163 @@
+import * as fs from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { LIMITS } from '../../../../src/domain/limits.ts';
+import type { StartMode } from '../../../../src/storage/life/start-deps.ts';
+import type { VolumeStartResult } from '../../../../src/storage/life/start-report.ts';
+import { startVolume } from '../../../../src/storage/life/start-volume.ts';
+import { SwitchedVolume } from '../../../../src/storage/life/switched-volume.ts';
+import { settle } from '../../../support/fake-clock.ts';
+import { put } from '../../../support/hand-made-writes.ts';
+import { type Life, LivingVolume } from '../../../support/living-volume.ts';
+import { testPolicy } from '../../../support/temp-volume.ts';
+
+let living: LivingVolume;
+let volume: SwitchedVolume;
+let starts: StartMode[];
+const made: SwitchedVolume[] = [];
+
+function switched(life: Life = {}, start?: (mode: StartMode) => Promise<VolumeStartResult>): SwitchedVolume {
+  starts = [];
+  volume = new SwitchedVolume({
+    policy: testPolicy({ path: living.root, ...life.policy }),
+    clock: living.clock,
+    onChange: () => undefined,
+    start: (mode) => {
+      starts.push(mode);
+      return start?.(mode) ?? startVolume({ ...living.deps(life), onFenced: () => volume.reincarnate() }, mode);
+    },
+  });
+  made.push(volume);
+  return volume;
+}
+
+beforeEach(() => {
+  living = new LivingVolume();
+});
+afterEach(async () => {
+  for (const one of made.splice(0)) await one.stop();
+  living.remove();
+});
+
+describe('a volume over the life of the process', () => {
+  it('says why it cannot be used before it is started, and serves afterwards', async () => {
+    switched();
+    expect(volume.state().state).toBe('unavailable');
+    expect(() => volume.assertWritable()).toThrow(/not been started/);
+    await volume.start();
+    expect(volume.state().state).toBe('open');
+    await volume.reserve(1n);
+    expect(volume.covers(1n)).toBe(true);
+  });
+
+  it('is tried again by itself when it is missing at start, less and less often, and holds nobody up', async () => {
+    fs.rmSync(living.root, { recursive: true });
+    switched();
+    await volume.start();
+    expect(volume.state()).toMatchObject({ state: 'unavailable', reason: 'Its directory is missing.' });
+    await expect(volume.open(living.resource('a'))).rejects.toMatchObject({ code: 'volume_unavailable' });
+    const attempts: number[] = [];
+    for (let second = 0; second < 130; second += 1) {
+      await living.clock.advanceAsync(1_000);
+      await settle();
+      attempts.push(starts.length);
+    }
+    expect(starts.length).toBeGreaterThan(5);
+    expect(attempts.at(-1)).toBeLessThanOrEqual(1 + 5 + Math.ceil(130_000 / LIMITS.volumeRetryMsMax));
+    fs.mkdirSync(living.root);
+    living.clock.advance(LIMITS.volumeRetryMsMax);
+    await expect.poll(() => volume.state().state).toBe('open');
+  });
+
+  it('starts a new incarnation when it finds that its directory was removed, and then takes writes again', async () => {
+    switched();
+    await volume.start();
+    const { incarnation } = volume;
+    const place = await volume.locate(living.resource('a'));
+    const staging = await volume.stage({ sha512: false });
+    await staging.write(Buffer.from('x'));
+    const staged = await staging.seal(null);
+    fs.rmSync(living.control(incarnation), { recursive: true });
+    const intent = {
+      operationId: 'op-1',
+      resource: living.resource('a'),
+      before: null,
+      staged,
+      plan: { kind: 'replace' as const },
+      incarnation,
+      audit: undefined as never,
+    };
+    await expect(volume.apply(intent, place, null)).rejects.toMatchObject({ code: 'outcome_unknown' });
+    await expect.poll(() => volume.state().state).toBe('open');
+    expect(volume.incarnation).not.toBe(incarnation);
+    await expect(volume.apply(intent, place, null)).rejects.toMatchObject({ code: 'outcome_unknown' });
+    await put({ living, volume: volume as never, operationId: 'op-2' }, 'a', 'again');
+    expect(living.read('a')).toBe('again');
+  });
+
+  it('B36: stays closed for another gateway without trying again, until it is adopted', async () => {
+    await (await living.open({ owner: 'gateway-9' })).close();
+    living.record.directories.length = 0;
+    switched();
+    await volume.start();
+    expect(volume.state()).toMatchObject({ state: 'closed' });
+    expect(volume.state().reason).toContain('gateway-9');
+    expect(volume.ownedByAnother).toBe(true);
+    await living.clock.advanceAsync(10 * LIMITS.volumeRetryMsMax);
+    expect(starts).toEqual(['plain']);
+    await expect(volume.restart('plain')).rejects.toMatchObject({ code: 'volume_unavailable' });
+    await volume.restart('adopt');
+    expect(volume.state().state).toBe('open');
+    expect(volume.incarnation).toBe(living.incarnationDirectories()[0]);
+  });
+
+  it('R33: is readable and refuses every write over another journal, until the rebase', async () => {
+    living.write('a', 'bytes');
+    await (await living.open()).close();
+    switched({ journalUuid: 'journal-2' });
+    await volume.start();
+    expect(volume.state().state).toBe('read_only');
+    expect(() => volume.assertWritable()).toThrow(/rebase/);
+    await expect(volume.stage({ sha512: false })).rejects.toMatchObject({ code: 'volume_unavailable' });
+    const opened = await volume.open(living.resource('a'));
+    await opened.close();
+    await volume.restart('rebase');
+    await volume.rebase((volume.ceilingFound ?? 0n) + 1n);
+    volume.assertWritable();
+    expect(volume.state().state).toBe('open');
+  });
+
+  it('has nothing to start, reserve or write when it is only for locks', async () => {
+    switched({ policy: { path: null } });
+    await volume.start();
+    await volume.reserve(99n);
+    expect(volume.covers(99n)).toBe(true);
+    expect(volume.state().state).toBe('lock_only');
+    expect(starts).toEqual([]);
+    await expect(volume.locate(living.resource('a'))).rejects.toMatchObject({ code: 'volume_unavailable' });
+  });
+
+  it('closes what a start opened that ends after the stop', async () => {
+    let release = (): void => undefined;
+    let closed = 0;
+    switched({}, async () => {
+      await new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      const opened = await living.open();
+      return {
+        ...opened,
+        close: async () => {
+          closed += 1;
+          await opened.close();
+        },
+      };
+    });
+    const starting = volume.start();
+    await settle();
+    await volume.stop();
+    release();
+    await starting;
+    expect(closed).toBe(1);
+    expect(volume.state().state).toBe('closed');
+  });
+});
