@@ -61,6 +61,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   });
   const locks = createLockService({
     clock, random, journal, refusals, ceilings: volumes,
+    statusOf,
     policy: (volume) => volumes.policy(volume),
     fenceLevel: (volume) => (volumes.policy(volume).path === null ? null : volumes.get(volume).fenceLevel),
     coordinatorId: start.gatewayUuid,
@@ -129,6 +130,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
       settleLoop.stop();
       await volumes.stop();
       await opened.close();
+      clock.stop();
       time.close();
     },
   };

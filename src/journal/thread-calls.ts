@@ -1,17 +1,13 @@
-import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { GatewayError } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { CallMap, CallMessage, ThreadMessage } from './thread-protocol.ts';
 
-/** Run from its TypeScript source (tests, development) a thread has to load the loader first; it does not inherit the hooks of its parent. */
-const FROM_SOURCE = `import('tsx/esm/api').then(({ register }) => { register(); return import(require('node:worker_threads').workerData.module); })`;
-
+/** A thread runs compiled code. When this module is run from its source (tests), that is the build beside it. */
 function startThread(name: string, data: object): Worker {
-  const extension = extname(import.meta.url);
-  const module = new URL(`./${name}${extension}`, import.meta.url);
-  if (extension !== '.ts') return new Worker(module, { workerData: data });
-  return new Worker(FROM_SOURCE, { eval: true, workerData: { ...data, module: module.href } });
+  const module = new URL(`./${name}.js`, import.meta.url);
+  if (import.meta.url.endsWith('.ts')) module.pathname = module.pathname.replace('/src/', '/dist/');
+  return new Worker(module, { workerData: data });
 }
 
 /** The journal's answer when its disk, its file or one of its threads fails. */

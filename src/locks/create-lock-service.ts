@@ -1,5 +1,6 @@
 import type { BreakReport, WaitForEdge } from '../domain/administration.ts';
 import type { Clock, Random } from '../domain/clock.ts';
+import type { ErrorCode } from '../domain/errors.ts';
 import type { FenceLevel } from '../domain/fence-level.ts';
 import type { CoordinatorReadiness } from '../domain/health.ts';
 import type { Journal, JournalStart, RefusalLog } from '../domain/journal.ts';
@@ -44,6 +45,8 @@ export interface LockServiceDeps {
   readonly ceilings: TokenCeilings;
   /** Throws `volume_not_found`. */
   readonly policy: (volume: string) => VolumePolicy;
+  /** For the records of refusals: what a code is answered with. */
+  readonly statusOf: (code: ErrorCode) => number;
   /** For audit records; `null` for a lock-only volume. */
   readonly fenceLevel: (volume: string) => FenceLevel | null;
   /** Part of what signed tokens are signed over. */
@@ -149,6 +152,6 @@ function buildParts(deps: LockServiceDeps) {
   const sessions = new Sessions({ clock, random });
   const signedTokens = new SignedTokens(deps.coordinatorId, deps.signingKeys);
   const views = new LockViews({ clock, coordinator, table, journal, holdTimes, signedTokens, policy });
-  const refusals = new Refusals({ log: deps.refusals, audit, markOf: (key) => coordinator.look(key)?.mark ?? null });
+  const refusals = new Refusals({ log: deps.refusals, audit, statusOf: deps.statusOf, markOf: (key) => coordinator.look(key)?.mark ?? null });
   return { mint, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals };
 }

@@ -11,6 +11,8 @@ export interface LockDecision {
   readonly resource: Resource | null;
   readonly outcome: 'committed' | 'rejected';
   readonly code?: ErrorCode | null;
+  /** What a refusal was answered with. */
+  readonly status?: number | null;
   /** Who asked; `null` when time did. Then the owner of the lease stands in the record. */
   readonly caller: Caller | null;
   readonly owner?: { readonly principal: string; readonly clientId: string | null; readonly leaseRef: string };
@@ -39,7 +41,7 @@ export class LockAudit {
       path: resource?.path ?? null,
       outcome: decision.outcome,
       code: decision.code ?? null,
-      status: null,
+      status: decision.status ?? null,
       principal: caller?.principal.name ?? owner?.principal ?? null,
       clientId: caller?.clientId ?? owner?.clientId ?? null,
       remoteAddress: caller?.remoteAddress ?? null,

@@ -14,6 +14,7 @@ const NOT_REFUSALS: ReadonlySet<ErrorCode> = new Set([
 export interface RefusalsDeps {
   readonly log: RefusalLog;
   readonly audit: LockAudit;
+  readonly statusOf: (code: ErrorCode) => number;
   readonly markOf: (resourceKey: string) => FencingToken | null;
 }
 
@@ -42,7 +43,7 @@ export class Refusals {
     const action: AuditAction = 'lease_refuse';
     const owner = leaseRef === null ? {} : { owner: { principal: caller.principal.name, clientId: caller.clientId, leaseRef } };
     const mark = resource === null ? null : this.#deps.markOf(resource.key);
-    const record = this.#deps.audit.draft({ action, resource, outcome: 'rejected', code, caller, mark, ...owner });
+    const record = this.#deps.audit.draft({ action, resource, outcome: 'rejected', code, status: this.#deps.statusOf(code), caller, mark, ...owner });
     if (resource === null) this.#deps.log.refusedEarly(record);
     else await this.#deps.log.refused(record);
   }

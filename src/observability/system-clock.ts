@@ -107,13 +107,19 @@ export class SystemClock implements Clock {
 export function linuxTime(): TimeSources & { close(): void } {
   const descriptor = openSync('/proc/uptime', 'r');
   const buffer = Buffer.alloc(64);
+  let closed = false;
   return {
     runningMs: () => Number(process.hrtime.bigint()) / 1e6,
     uptimeMs: () => {
+      // A socket that outlives the gateway by a moment still asks; what it asks for no longer matters.
+      if (closed) return Number.NaN;
       const length = readSync(descriptor, buffer, 0, buffer.length, 0);
       return Number.parseFloat(buffer.toString('latin1', 0, length)) * 1_000;
     },
     wallMs: () => Date.now(),
-    close: () => closeSync(descriptor),
+    close: () => {
+      closed = true;
+      closeSync(descriptor);
+    },
   };
 }

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { describe, expect, it } from 'vitest';
 import type { LeaseView } from '../../src/domain/lock-api.ts';
 import type { Pin } from '../../src/domain/lease.ts';
@@ -55,7 +56,7 @@ class Schedule {
     await this.#lab.clock.advanceAsync(120_000);
     await this.#check();
     // Nobody waits for ever: every call of the living process was answered.
-    expect(this.#open.size).toBe(0);
+    assert.equal(this.#open.size, 0);
     this.#lab.locks.stop();
   }
 
@@ -122,7 +123,7 @@ class Schedule {
       client.pin = { pin: this.#pin(where.key, lease.fencingToken), token: lease.fencingToken, path: where.key };
     } catch (thrown) {
       this.refusedPins += 1;
-      expect(thrown).toMatchObject({ code: expect.stringMatching(/^(stale_token|lease_ended|lease_is_shared)$/) });
+      assert.match((thrown as { code: string }).code, /^(stale_token|lease_ended|lease_is_shared)$/);
     }
   }
 
@@ -130,10 +131,10 @@ class Schedule {
     const where = RESOURCES.find((r) => r.key === key) ?? resource(key);
     const pin = this.#lab.locks.writeLeases.pin(where, token as never);
     this.pins += 1;
-    expect(pin.lease.mode).toBe('exclusive');
+    assert.equal(pin.lease.mode, 'exclusive');
     // The newest that anybody was ever told of: a stale one would be below.
-    expect(token).toBeGreaterThanOrEqual(this.#highest.get(key) ?? 0n);
-    for (const other of this.#pinned.get(key) ?? []) expect(other.lease.token).toBe(token);
+    assert.ok(token >= (this.#highest.get(key) ?? 0n));
+    for (const other of this.#pinned.get(key) ?? []) assert.equal(other.lease.token, token);
     this.#pinned.set(key, [...(this.#pinned.get(key) ?? []), pin]);
     return pin;
   }
@@ -172,7 +173,7 @@ class Schedule {
 
   /** I6: a number belongs to one lease, for ever. */
   #told(token: bigint, leaseRef: string): void {
-    expect(this.#tokens.get(token) ?? leaseRef).toBe(leaseRef);
+    assert.equal(this.#tokens.get(token) ?? leaseRef, leaseRef);
     this.#tokens.set(token, leaseRef);
     this.grants += 1;
   }
@@ -200,13 +201,13 @@ class Schedule {
       const { journal, locks } = this.#lab;
       const lock = await locks.service.lock(where);
       const refs = new Set(lock.holders.map(({ leaseRef }) => leaseRef));
-      expect(refs.size).toBe(lock.holders.length);
-      if (lock.holders.length > 1) expect(conflict(lock.mode ?? 'shared', lock.mode ?? 'shared')).toBe(false);
+      assert.equal(refs.size, lock.holders.length);
+      if (lock.holders.length > 1) assert.notEqual(lock.mode, 'exclusive');
       const mark = journal.marks.get(where.key)?.token ?? 0n;
-      expect(mark).toBeGreaterThanOrEqual(this.#highest.get(where.key) ?? 0n);
+      assert.ok(mark >= (this.#highest.get(where.key) ?? 0n));
       this.#highest.set(where.key, mark);
       const stored = [...journal.leases.values()].filter((lease) => lease.resources.some(({ key }) => key === where.key));
-      for (const a of stored) for (const b of stored) expect(a === b || !conflict(a.mode, b.mode)).toBe(true);
+      for (const a of stored) for (const b of stored) assert.ok(a === b || !conflict(a.mode, b.mode));
     }
   }
 

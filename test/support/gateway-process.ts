@@ -45,7 +45,7 @@ export class GatewayProcess {
   readonly #reports: ChildReport[] = [];
   #url = '';
   #stderr = '';
-  #wake: () => void = () => undefined;
+  readonly #waiting = new Set<() => void>();
   #closed = false;
 
   private constructor(child: ChildProcess, directory: string) {
@@ -137,7 +137,8 @@ export class GatewayProcess {
   }
 
   nudge(): void {
-    this.#wake();
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
   }
 
   signal(signal: NodeJS.Signals): void {
@@ -172,14 +173,12 @@ export class GatewayProcess {
 
   #changed(change: () => void): void {
     change();
-    this.#wake();
+    this.nudge();
   }
 
   async #until(done: () => boolean): Promise<void> {
     while (!done()) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
+      await new Promise<void>((resolve) => void this.#waiting.add(resolve));
     }
   }
 }

@@ -101,7 +101,8 @@ export class LivingVolume {
     this.kill = this.record.kill = new KillSwitch(life.killAt ?? 0);
     const policy = testPolicy({ path: this.root, ...life.policy });
     const lane = new Lane({ volume: policy.name, inFlightMax: 8, queueMax: 1_024, deadlineMs: 4_000, clock: this.laneClock });
-    const random = seededRandom((this.#seed += 1));
+    this.#seed += 1;
+    const random = seededRandom(this.#seed);
     return {
       policy,
       random,

@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events';
+import { statusOf } from '../../src/http/status.ts';
 import type { Locks } from '../../src/locks/create-lock-service.ts';
 import { createLockService } from '../../src/locks/create-lock-service.ts';
 import type { FencingToken } from '../../src/domain/fencing-token.ts';
@@ -10,6 +12,7 @@ import { FakeClock, seededRandom } from './fake-clock.ts';
 import { MemoryJournal } from './memory-journal.ts';
 
 export const never: AbortSignal = new AbortController().signal;
+setMaxListeners(0, never);
 
 export function resource(path: string, volume = 'vol'): Resource {
   return resourceOf(volume, path.split('/'), false);
@@ -67,6 +70,7 @@ export class LockLab {
         },
       },
       policy: (volume) => policyOf(volume, policy),
+      statusOf,
       fenceLevel: () => null,
       coordinatorId: 'lab',
       signingKeys,

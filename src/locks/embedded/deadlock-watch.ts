@@ -4,7 +4,8 @@ import type { Claim, WaitLink } from '../coordinator.ts';
 import { conflict } from '../decision.ts';
 import { compareOrder } from '../order-key.ts';
 import { chooseVictim, findCycle, type CycleStep, type WaitEdge } from '../wait-for-graph.ts';
-import type { Contender, PartyPlaces, ResourceEntry } from './resource-entry.ts';
+import type { PartyPlaces } from './parties.ts';
+import type { Contender, ResourceEntry } from './resource-entry.ts';
 
 export interface DeadlockWatchOptions<C extends Claim> {
   readonly clock: Clock;

@@ -6,9 +6,11 @@ import type { Claim, Coordinator, ResourceLook, WaitLink } from '../coordinator.
 import { admit } from '../decision.ts';
 import { znodePath } from '../znode-path.ts';
 import { DeadlockWatch } from './deadlock-watch.ts';
+import { HoldBacks } from './hold-backs.ts';
 import type { Mint } from './mint.ts';
+import { Parties, type PartyPlaces } from './parties.ts';
 import { inherit, rekeyWaits } from './priority-inheritance.ts';
-import { type Contender, type PartyPlaces, ResourceEntry } from './resource-entry.ts';
+import { type Contender, ResourceEntry } from './resource-entry.ts';
 
 export interface EmbeddedCoordinatorOptions {
   readonly clock: Clock;
@@ -29,15 +31,17 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
   readonly #options: EmbeddedCoordinatorOptions;
   readonly #entries = new Map<string, ResourceEntry<C>>();
   readonly #places = new Map<C, Place<C>>();
-  readonly #parties = new Map<object, PartyPlaces<C>>();
+  readonly #parties = new Parties<C>();
+  readonly #holdBacks: HoldBacks<C>;
   readonly #deadlocks: DeadlockWatch<C>;
   #entryCount = 0;
 
   constructor(options: EmbeddedCoordinatorOptions) {
     this.#options = options;
+    this.#holdBacks = new HoldBacks(options.clock, (entry) => this.#decide(entry));
     this.#deadlocks = new DeadlockWatch({
       clock: options.clock,
-      placesOf: (party) => this.#parties.get(party),
+      placesOf: (party) => this.#parties.find(party),
       entryOf: (key) => this.#entries.get(key),
     });
   }
@@ -51,7 +55,7 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
     const place = this.#places.get(claim);
     if (place === undefined) return;
     this.#places.delete(claim);
-    const party = this.#party(claim.party);
+    const party = this.#parties.of(claim.party);
     party.upgrading.delete(claim);
     const touched = new Set<ResourceEntry<C>>();
     if (place.standing !== null) {
@@ -61,12 +65,12 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
     for (const entry of place.taken) {
       entry.unhold(claim);
       party.held.delete(entry);
-      if (holdBackMs > 0) this.#delay(entry, holdBackMs);
+      if (holdBackMs > 0) this.#holdBacks.set(entry, holdBackMs);
       touched.add(entry);
     }
     // What it kept waiting by this it keeps waiting no more: its other waits go back to their own priority.
     this.#inherit(this.#rekeyed(party));
-    this.#forgetIfIdle(claim.party, party);
+    this.#parties.forgetIfIdle(claim.party);
     for (const entry of touched) this.#changed(entry);
   }
 
@@ -74,14 +78,14 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
     const entries = claim.resources.map((resource) => this.#entry(resource));
     if (entries.some((entry) => entry.upgrader !== null)) return false;
     for (const entry of entries) entry.upgrader = claim;
-    this.#party(claim.party).upgrading.add(claim);
+    this.#parties.of(claim.party).upgrading.add(claim);
     for (const entry of entries) this.#decide(entry);
     this.#deadlocks.check(claim.party);
     return true;
   }
 
   cancelUpgrade(claim: C): void {
-    this.#party(claim.party).upgrading.delete(claim);
+    this.#parties.of(claim.party).upgrading.delete(claim);
     const entries = (this.#places.get(claim)?.taken ?? []).filter((entry) => entry.upgrader === claim);
     for (const entry of entries) entry.upgrader = null;
     for (const entry of entries) this.#decide(entry);
@@ -124,7 +128,7 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
   }
 
   holdBack(resource: Resource, delayMs: number): void {
-    this.#delay(this.#entry(resource), delayMs);
+    this.#holdBacks.set(this.#entry(resource), delayMs);
   }
 
   look(resourceKey: string): ResourceLook<C> | null {
@@ -163,7 +167,7 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
     const resource = claim.resources[place?.taken.length ?? 0];
     if (place === undefined || resource === undefined) return;
     const entry = this.#entry(resource);
-    const party = this.#party(claim.party);
+    const party = this.#parties.of(claim.party);
     const contender: Contender<C> = {
       claim, entry, mode: claim.mode, sequence: entry.nextSequence(), priority: claim.priority, next: null, previous: null,
     };
@@ -214,13 +218,13 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
     for (const { claim } of admitted) {
       const place = this.#places.get(claim);
       if (place === undefined) continue;
-      this.#unstand(place, this.#party(claim.party));
+      this.#unstand(place, this.#parties.of(claim.party));
       this.#take(claim, place, entry);
     }
     for (const { claim } of admitted) this.#goOn(claim);
     if (admitted.length === 0) return;
     // Whoever came in takes over from the line what it waits with elsewhere.
-    const rekeyed = admitted.flatMap(({ claim }) => this.#rekeyed(this.#party(claim.party)));
+    const rekeyed = admitted.flatMap(({ claim }) => this.#rekeyed(this.#parties.of(claim.party)));
     this.#inherit([entry, ...rekeyed]);
   }
 
@@ -233,7 +237,7 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
       return;
     }
     this.#grant(claim, place);
-    if (this.#party(claim.party).waiting.size > 0) this.#deadlocks.check(claim.party);
+    if (this.#parties.of(claim.party).waiting.size > 0) this.#deadlocks.check(claim.party);
   }
 
   #grant(claim: C, place: Place<C>): void {
@@ -250,14 +254,14 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
       entry.upgrader = null;
       entry.converted('exclusive');
     }
-    this.#party(claim.party).upgrading.delete(claim);
+    this.#parties.of(claim.party).upgrading.delete(claim);
     this.#grant(claim, place);
   }
 
   #take(claim: C, place: Place<C>, entry: ResourceEntry<C>): void {
     entry.hold(claim);
     place.taken.push(entry);
-    this.#party(claim.party).held.add(entry);
+    this.#parties.of(claim.party).held.add(entry);
   }
 
   #unstand(place: Place<C>, party: PartyPlaces<C>): void {
@@ -274,27 +278,11 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
   }
 
   #inherit(changed: readonly ResourceEntry<C>[]): void {
-    inherit(changed, (party) => this.#parties.get(party), (entry) => this.#decide(entry));
+    inherit(changed, (party) => this.#parties.find(party), (entry) => this.#decide(entry));
   }
 
   #rekeyed(party: PartyPlaces<C>): readonly ResourceEntry<C>[] {
     return party.waiting.size === 0 ? [] : rekeyWaits(party, (entry) => this.#decide(entry));
-  }
-
-  #delay(entry: ResourceEntry<C>, delayMs: number): void {
-    entry.heldBackUntilMs = Math.max(entry.heldBackUntilMs, this.#options.clock.monotonicMs() + delayMs);
-    this.#armHoldBack(entry);
-  }
-
-  #armHoldBack(entry: ResourceEntry<C>): void {
-    entry.holdBackTimer?.cancel();
-    const restMs = entry.heldBackUntilMs - this.#options.clock.monotonicMs();
-    entry.holdBackTimer = this.#options.clock.after(restMs, () => {
-      entry.holdBackTimer = null;
-      // A timer may come early by the other clock's measure; the deadline decides.
-      if (entry.heldBackUntilMs > this.#options.clock.monotonicMs()) this.#armHoldBack(entry);
-      else this.#decide(entry);
-    });
   }
 
   #entry(resource: Resource): ResourceEntry<C> {
@@ -304,18 +292,6 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
     const entry = new ResourceEntry<C>(this.#entryCount, resource);
     this.#entries.set(resource.key, entry);
     return entry;
-  }
-
-  #party(party: object): PartyPlaces<C> {
-    const found = this.#parties.get(party);
-    if (found !== undefined) return found;
-    const places: PartyPlaces<C> = { held: new Set(), waiting: new Set(), upgrading: new Set() };
-    this.#parties.set(party, places);
-    return places;
-  }
-
-  #forgetIfIdle(party: object, places: PartyPlaces<C>): void {
-    if (places.held.size + places.waiting.size + places.upgrading.size === 0) this.#parties.delete(party);
   }
 }
 

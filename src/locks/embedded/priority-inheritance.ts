@@ -1,6 +1,7 @@
 import { LIMITS } from '../../domain/limits.ts';
 import type { Claim } from '../coordinator.ts';
-import type { PartyPlaces, ResourceEntry } from './resource-entry.ts';
+import type { PartyPlaces } from './parties.ts';
+import type { ResourceEntry } from './resource-entry.ts';
 
 /**
  * An important waiter must not be stuck behind an unimportant holder that itself waits elsewhere: whoever waits while holding

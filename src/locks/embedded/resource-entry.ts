@@ -13,13 +13,6 @@ export interface Contender<C extends Claim> extends Queued<Contender<C>> {
   readonly mode: LeaseMode;
 }
 
-/** What a party holds and waits for, for inheritance and cycles. */
-export interface PartyPlaces<C extends Claim> {
-  readonly held: Set<ResourceEntry<C>>;
-  readonly waiting: Set<Contender<C>>;
-  readonly upgrading: Set<C>;
-}
-
 /** Holders and line of one resource; exists only while somebody holds, waits or is held back (R8: a million idle resources cost nothing). */
 export class ResourceEntry<C extends Claim> implements ResourceLook<C> {
   readonly id: number;

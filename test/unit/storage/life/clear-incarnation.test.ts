@@ -102,7 +102,10 @@ describe('clearing an old incarnation', () => {
         name !== 'rmdir'
           ? Reflect.get(target, name, target)
           : async (at: Parameters<typeof rmdir>[0]) => {
-              if (at.name === old.volume.incarnation && more > 0) fs.writeFileSync(join(oldDirectory, `late-${(more -= 1)}`), 'x');
+              if (at.name === old.volume.incarnation && more > 0) {
+                more -= 1;
+                fs.writeFileSync(join(oldDirectory, `late-${more}`), 'x');
+              }
               return rmdir(at);
             },
     });

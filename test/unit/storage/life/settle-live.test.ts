@@ -122,7 +122,8 @@ describe('several files after a definite failure half-way', () => {
     const apply = opened.volume.apply.bind(opened.volume);
     let applied = 0;
     opened.volume.apply = async (...args) => {
-      if ((applied += 1) === 3) throw new Error('no space');
+      applied += 1;
+      if (applied === 3) throw new Error('no space');
       return apply(...args);
     };
     await expect(several(by(), { a: 'new a', c: 'new c', b: 'new b' })).rejects.toThrow('no space');
