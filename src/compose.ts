@@ -56,7 +56,10 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
     writerOf: writersBefore(start, names, predecessorExited),
     endOldProcess: () => Promise.resolve(predecessorExited),
     lastMtimeNs: (volume) => mtimes.highest(volume),
-    onChange: (volume) => logger.info({ volume: volume.name, ...volume.state(), fence_level: volume.fenceLevel }, 'volume'),
+    onChange: (volume) => {
+      locks.raiseAbove(volume.ceilingFound ?? 0n);
+      logger.info({ volume: volume.name, ...volume.state(), fence_level: volume.fenceLevel }, 'volume');
+    },
     onStampFailure: (volume, error) => logger.error({ volume, error }, 'the token stamp could not be written'),
   });
   const locks = createLockService({
@@ -87,7 +90,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
         volumeFindings: () => volumes.all().flatMap(({ findings }) => findings),
       },
     }),
-    health: createHealth({ volumes, journal, coordinator: () => locks.readiness(), isDraining: () => draining, distrust: () => distrustOf(volumes) }),
+    health: createHealth({ volumes, journal, coordinator: () => locks.readiness(), isDraining: () => draining, distrust: () => distrustOf(start, volumes) }),
     authenticate: ({ authorization }, peer) => authenticator.authenticate({ authorization, certificateName: peer?.commonName ?? null }),
     metricsText: () => metrics.text(),
     isDraining: () => draining,
@@ -144,7 +147,8 @@ function assertOwnsSomething(volumes: VolumeSet): void {
   throw refuse('volume_unavailable', `No volume belongs to this gateway. ${foreign.name}: ${foreign.state().reason ?? ''}`);
 }
 
-function distrustOf(volumes: VolumeSet): string | null {
+function distrustOf(start: { readonly markedAsBackup: boolean }, volumes: VolumeSet): string | null {
+  if (start.markedAsBackup) return 'it is a backup that was put back; a rebase is needed';
   const rebase = volumes.all().find(({ verdict }) => verdict !== null && verdict !== 'ok');
   return rebase?.state().reason ?? null;
 }

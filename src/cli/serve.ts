@@ -63,6 +63,7 @@ export async function serve(compose: Compose, host: Host): Promise<number> {
     const { url } = await gateway.start();
     logger.info({ url, volumes: config.volumes.map((volume) => volume.name), authentication: authenticator.required }, 'listening');
   } catch (thrown) {
+    if (thrown instanceof ConfigError) return complainAbout(thrown, host);
     logger.debug({ error: thrown }, 'the start failed');
     host.complain(startProblem(thrown, config));
     return EXIT.failed;

@@ -1,10 +1,8 @@
 import type { Config } from '../config/config.ts';
-import { ConfigError } from '../config/problems.ts';
 
 /** One line that says why the gateway did not start and, where that is known, what to change. */
 export function startProblem(thrown: unknown, config: Pick<Config, 'host' | 'port'>): string {
   for (let error = thrown; error instanceof Error; error = error.cause) {
-    if (error instanceof ConfigError) return error.problems.join('; ');
     if (!('syscall' in error) || (error.syscall !== 'listen' && error.syscall !== 'bind')) continue;
     switch ('code' in error ? error.code : undefined) {
       case 'EADDRINUSE':

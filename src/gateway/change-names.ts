@@ -128,7 +128,8 @@ async function decide(operation: Operation, token: FencingToken, changing: Chang
       under = await volume.makeParents(under);
       places.push(under);
     }
-    await volume.apply(intent, under, null);
+    // A directory that is there already is what was asked for.
+    if (change !== MAKE_DIRECTORY || target === null) await volume.apply(intent, under, null);
     await operation.reached('6.applied');
     await volume.syncParent(under);
   };

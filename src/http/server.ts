@@ -39,7 +39,10 @@ export function createHttpServer(handler: Handler, tls: TlsSettings | null, cloc
   };
   server.on('request', serve);
   server.on('checkContinue', (request, response) => {
-    beginExchange(request).owesContinue = true;
+    const exchange = beginExchange(request);
+    // Node looks for the word anywhere; beside it stands what we do not know.
+    if (request.headers.expect?.toLowerCase() === '100-continue') exchange.owesContinue = true;
+    else exchange.unknownExpectation = true;
     handler(request, response);
   });
   server.on('checkExpectation', (request, response) => {

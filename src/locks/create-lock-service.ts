@@ -69,6 +69,8 @@ export interface Locks {
    * ceilings, floors, the base of a rebase). `comeBack` false: nothing of before is valid any more.
    */
   restore(start: JournalStart, options: { readonly above: bigint; readonly comeBack: boolean }): Promise<void>;
+  /** A volume opened later and carries a higher ceiling: tokens go on above it (I6). */
+  raiseAbove(token: bigint): void;
   /** `fence rebase`: tokens go on above `base`; every lease is lost. */
   rebase(base: bigint): Promise<void>;
   /** `shutdown`: waiters are answered, holders keep their leases over the restart. `lost`: everything ends, of one volume or of all. */
@@ -122,6 +124,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
       mint.raiseTo(start.highestMark() ?? 0n);
       await restoreLocks({ clock, journal, coordinator, table, desk, ledger, sessions, nextOrder, isVolume }, start, comeBack);
     },
+    raiseAbove: (token) => mint.raiseTo(token),
     async rebase(base) {
       mint.raiseTo(base);
       await endAll('lost', null);

@@ -12,6 +12,7 @@ import type { HoldTimes } from './hold-times.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import { type End, Lease, type LeaseEvents, type LeaseTerms } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
+import { leaseEnded, leaseShared, staleToken } from './lock-refusals.ts';
 import type { Session } from './session.ts';
 
 export interface LeaseDeskDeps {
@@ -137,10 +138,8 @@ export class LeaseDesk implements LeaseEvents {
     const told = lease?.told ?? null;
     const mark = this.#deps.coordinator.look(resource.key)?.mark ?? null;
     if (lease === null || told === null || !lease.covers(resource.key) || !lease.open || lease.phase !== 'held') throw this.#notHeld(token, mark);
-    if (told.mode !== 'exclusive' || lease.downgrade !== null) {
-      throw refuse('lease_is_shared', 'The token belongs to a shared lease; only an exclusive one may write.', { presented_token: token.toString() });
-    }
-    if (mark !== token) throw stale(token);
+    if (told.mode !== 'exclusive' || lease.downgrade !== null) throw leaseShared(token);
+    if (mark !== token) throw staleToken(token);
     const { resources, principal, clientId, leaseRef } = lease.terms;
     return { lease: { leaseRef, resources, principal, clientId, ...told }, leave: this.#hold(lease) };
   }
@@ -291,12 +290,7 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   #notHeld(token: FencingToken, mark: FencingToken | null): GatewayError {
-    const decided = (this.#deps.table.liveByToken(token) ?? this.#deps.table.endedByToken(token))?.decided ?? null;
-    if (mark !== null && mark > token) return stale(token);
-    return refuse('lease_ended', 'The lease of this token has ended.', { reason: decided?.end.reason ?? null, ended_at: decided?.endedAt ?? null });
+    if (mark !== null && mark > token) return staleToken(token);
+    return leaseEnded((this.#deps.table.liveByToken(token) ?? this.#deps.table.endedByToken(token))?.decided ?? null);
   }
-}
-
-function stale(token: FencingToken): GatewayError {
-  return refuse('stale_token', 'A newer token exists for this resource: the lease behind this one is over.', { presented_token: token.toString(), newer_token_exists: true });
 }

@@ -14,6 +14,7 @@ import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
+import { notOwner } from './lock-refusals.ts';
 import type { LockViews } from './lock-views.ts';
 import type { ReconnectGate } from './reconnect-gate.ts';
 import type { Refusals } from './refusals.ts';
@@ -176,8 +177,4 @@ export class LeaseService implements LockService {
     if (lostAt === null) throw refuse('lease_not_found', 'There is no such lease.');
     return this.#deps.views.forgotten(leaseId, { leaseRef, reason: 'lost', endedAt: lostAt });
   }
-}
-
-function notOwner(): GatewayError {
-  return refuse('not_lease_owner', 'The lease belongs to somebody else.');
 }

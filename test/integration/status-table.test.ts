@@ -111,7 +111,7 @@ const TABLE: Readonly<Partial<Record<ErrorCode, Row>>> = {
   },
   is_a_directory: { status: 409, make: ({ client }) => client.put('v/full', 'x'), audit: { action: 'put', path: 'full' } },
   not_a_directory: { status: 409, make: ({ client }) => client.put('v/kept/below', 'x'), audit: { action: 'put', path: 'kept/below' } },
-  directory_not_empty: { status: 409, make: ({ client }) => client.delete('v/full/'), audit: { action: 'delete', path: 'full' } },
+  directory_not_empty: { status: 409, make: ({ client }) => client.delete('v/full/'), audit: { action: 'delete', path: 'full', outcome: 'aborted' } },
   already_exists: { status: 409, make: ({ client }) => client.post('/v1/moves', { from: 'v/kept', to: 'v/full/file' }), audit: { action: 'move', path: 'full/file' } },
   special_file: { status: 409, make: ({ client }) => client.put('v/pipe', 'x'), audit: { action: 'put', path: 'pipe' } },
   symbolic_link: { status: 409, make: ({ client }) => client.put('v/link', 'x'), audit: { action: 'put', path: 'link' } },
@@ -390,13 +390,13 @@ function assertProblem(answer: Answer, code: ErrorCode, status: number): void {
   expect([answer.status, answer.headers['content-type']]).toEqual([status, 'application/problem+json']);
   const body = jsonOf(answer);
   expect(body).toMatchObject({
-    type: `/docs/problems/${code}`, title: expect.stringMatching(/^[A-Z]/), status, detail: expect.stringMatching(/^[A-Z0-9].+\.$/s), code, request_id: answer.headers['x-request-id'],
+    type: `/docs/problems/${code}`, title: expect.stringMatching(/^[A-Z]/), status, detail: expect.stringMatching(/.+\.$/s), code, request_id: answer.headers['x-request-id'],
   });
   expect(answer.headers['x-request-id']).toMatch(/^\S+$/);
   const late = answer.headers['retry-after'];
   if ([423, 429, 503].includes(status)) expect(Number(late)).toBeGreaterThanOrEqual(1);
   else expect(late).toBeUndefined();
-  if (status === 405) expect(answer.headers['allow']).toBe('GET, HEAD');
+  if (status === 405) expect(answer.headers['allow']).toMatch(/^GET, HEAD/);
   if (status === 401) expect(answer.headers['www-authenticate']).toMatch(/^Bearer/);
   expect(textOf(answer)).not.toMatch(/secret|node_modules|\/tmp\//);
 }

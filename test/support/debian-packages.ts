@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 
 /** Programs that tests run, and the Debian package that has each. The one list. */
-const NEEDED: Readonly<Record<string, string>> = { curl: 'curl' };
+const NEEDED: Readonly<Record<string, string>> = { curl: 'curl', openssl: 'openssl' };
 
 /** Installs what is missing, or throws one line that says what to install. */
 export function installPackages(): void {

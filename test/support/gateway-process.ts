@@ -14,6 +14,8 @@ export interface GatewayProcessOptions extends Omit<TestGatewayOptions, 'directo
   readonly takeoverAfterMs?: number;
   /** In a pid namespace of its own: no process outside of it may be judged by, or killed by, its pid. Needs root. */
   readonly ownPidNamespace?: boolean;
+  /** It serves several tests; the suite ends it. */
+  readonly outlivesTest?: boolean;
 }
 
 export interface Ended {
@@ -45,6 +47,7 @@ export class GatewayProcess {
   readonly #reports: ChildReport[] = [];
   #url = '';
   #stderr = '';
+  #log = '';
   readonly #waiting = new Set<() => void>();
   #closed = false;
 
@@ -52,6 +55,7 @@ export class GatewayProcess {
     this.#child = child;
     this.directory = directory;
     child.on('message', (message) => this.#changed(() => this.#reports.push(message as ChildReport)));
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
     child.stderr?.setEncoding('utf8').on('data', (text: string) => this.#changed(() => (this.#stderr += text)));
     child.once('close', () => this.#changed(() => (this.#closed = true)));
   }
@@ -76,17 +80,17 @@ export class GatewayProcess {
       ...(apart ? { execPath: 'unshare', execArgv: ['--pid', '--fork', '--kill-child', process.execPath] } : { execArgv: [] }),
       cwd: directory,
       env: { PATH: process.env['PATH'], UV_THREADPOOL_SIZE: '64', ...environment },
-      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     const gateway = new GatewayProcess(child, directory);
-    onTestFinished(() => gateway.signal('SIGKILL'));
+    if (options.outlivesTest !== true) onTestFinished(() => gateway.signal('SIGKILL'));
     return gateway;
   }
 
   async listening(): Promise<void> {
     await this.#until(() => this.#reports.some(({ kind }) => kind === 'listening') || this.#closed);
     const report = this.#take((one) => one.kind === 'listening');
-    if (report?.kind !== 'listening') throw new Error(`the gateway did not start: ${this.#stderr}`);
+    if (report?.kind !== 'listening') throw new Error(`the gateway did not start: ${this.#stderr}${this.#log}`);
     this.#url = report.url;
   }
 
@@ -101,6 +105,11 @@ export class GatewayProcess {
   /** What it said on standard error. */
   get stderr(): string {
     return this.#stderr;
+  }
+
+  /** Its log, for a test that failed. */
+  get log(): string {
+    return this.#log;
   }
 
   /** Of the gateway itself, as seen from here, also when it lives in a namespace of its own. */

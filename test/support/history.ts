@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Answer, attempt, get, type HeldLease, lease, put, send } from './http-client.ts';
+import { type Answer, attempt, get, type HeldLease, lease, patiently, put } from './http-client.ts';
 import { until } from './until.ts';
 import { type Content, DIRECTORY, tokenHeader, type WriteKind } from './write-kinds.ts';
 
@@ -59,7 +59,7 @@ export class History {
   /** Makes what a kind of write finds, and takes a lease for it when `leased`. */
   async prepare(url: string, kind: WriteKind, leased: boolean): Promise<HeldLease | null> {
     for (const [resource, content] of kind.seeds) {
-      const answer = content === DIRECTORY ? await send(url, { method: 'PUT', path: `/v1/files/${resource}/` }) : await put(url, resource, content);
+      const answer = content === DIRECTORY ? await patiently(url, { method: 'PUT', path: `/v1/files/${resource}/` }) : await put(url, resource, content);
       if (answer.status !== 201) throw new Error(`the seed ${resource} was not made: ${answer.status} ${answer.text}`);
     }
     return leased ? lease(url, kind.leased) : null;
@@ -109,7 +109,7 @@ export class History {
   async writeNext(url: string, attempts: readonly Attempt[]): Promise<string[]> {
     const found: string[] = [];
     for (const { kind, lease: held } of attempts) {
-      const answer = await send(url, kind.next(held?.token ?? null));
+      const answer = await patiently(url, kind.next(held?.token ?? null));
       if (answer.status > 299) found.push(`${kind.name}: the next write was refused: ${answer.status} ${answer.text}`);
       const token = answer.headers['x-fencing-token'];
       const resource = kind.leased.at(-1) ?? '';
@@ -198,8 +198,7 @@ export class History {
 
   /** I2, I7: the mark is never lower than any token ever seen on the resource. */
   async #checkMark(url: string, resource: string): Promise<string[]> {
-    const [volume = '', ...path] = resource.split('/');
-    const { json } = await get(url, `/v1/admin/fences/${volume}/${encodeURIComponent(path.join('/'))}`);
+    const { json } = await get(url, `/v1/admin/fences/${resource}`);
     const mark = json['high_water_mark'] === null ? 0n : BigInt(String(json['high_water_mark']));
     const before = this.#marks.get(resource) ?? 0n;
     this.#marks.set(resource, mark > before ? mark : before);
@@ -244,7 +243,7 @@ function checkAnswer(answer: Answer, kind: WriteKind, committed: readonly AuditL
 
 /** Every record that matches, oldest first. */
 export async function auditOf(url: string, query = ''): Promise<AuditLine[]> {
-  const answer = await send(url, { method: 'GET', path: `/v1/audit?order=asc&${query}`, headers: { accept: 'application/x-ndjson' } });
+  const answer = await patiently(url, { method: 'GET', path: `/v1/audit?order=asc&${query}`, headers: { accept: 'application/x-ndjson' } });
   if (answer.status !== 200) throw new Error(`the audit log does not answer: ${answer.status} ${answer.text}`);
   return answer.text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine);
 }

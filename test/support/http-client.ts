@@ -1,4 +1,5 @@
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request as httpRequest } from 'node:http';
+import { until } from './until.ts';
 
 /** A client that sends exactly what it is told, each request on a connection of its own: nothing is retried behind the test's back. */
 
@@ -49,16 +50,24 @@ export async function attempt(url: string, sending: Sending): Promise<Answer | n
   }
 }
 
+/** Tries again while a busy machine makes the gateway shed load; nothing was done then. */
+export async function patiently(url: string, sending: Sending): Promise<Answer> {
+  return until(async () => {
+    const answer = await send(url, sending);
+    return answer.status === 503 && answer.json['code'] === 'overloaded' ? null : answer;
+  });
+}
+
 export async function get(url: string, path: string): Promise<Answer> {
-  return send(url, { method: 'GET', path });
+  return patiently(url, { method: 'GET', path });
 }
 
 export function post(url: string, path: string, json: unknown, headers: OutgoingHttpHeaders = {}): Promise<Answer> {
-  return send(url, { method: 'POST', path, headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(json) });
+  return patiently(url, { method: 'POST', path, headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(json) });
 }
 
 export function put(url: string, name: string, body: Uint8Array | string, headers: OutgoingHttpHeaders = {}): Promise<Answer> {
-  return send(url, { method: 'PUT', path: `/v1/files/${name}`, headers, body });
+  return patiently(url, { method: 'PUT', path: `/v1/files/${name}`, headers, body });
 }
 
 export interface HeldLease {

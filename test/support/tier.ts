@@ -2,6 +2,8 @@
  * How much the tests try. `npm test` is the short tier; `npm run test:long` (`TEST_TIER=long`) tries more of the same: other
  * numbers, never other rules.
  */
+import { STEPS, type Step } from '../../src/domain/steps.ts';
+
 const long = process.env['TEST_TIER'] === 'long';
 
 export const TIER = {
@@ -13,4 +15,12 @@ export const TIER = {
   raceRounds: long ? 200 : 10,
   /** Clients in a race. */
   raceClients: 32,
+  /** Whether each kind of write also meets each fault alone, and not only together with all the others. */
+  eachAlone: long,
+  /** Steps at which a gateway is stopped and taken over; each costs the wait for its silence. */
+  stoppedSteps: (long ? STEPS : ['4.staged', '6.intent', '6.before_apply', '6.applied', '7.answer']) satisfies readonly Step[],
+  /** Rounds of killing or stopping a busy gateway at an instant that nobody chose. */
+  killRounds: long ? 60 : 3,
+  /** Appends of each client. */
+  appendsEach: long ? 1_000 : 40,
 } as const;

@@ -7,6 +7,8 @@ import { GatewayError, refuse } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { roleRefusal } from '../authorize.ts';
 import type { HttpDeps, TlsPeer } from '../http-deps.ts';
+import type { RequestState } from '../request-state.ts';
+import { namedTarget } from '../request-target.ts';
 
 /** Step 1 of a write, "limits": draining, overload, identity, rate, role; in this order and before a byte of the body is read. */
 export const admission = fp(
@@ -28,7 +30,9 @@ export const admission = fp(
       if (isOpen(request)) return;
       request.state.principal = await deps.authenticate(request.headers, peerOf(request));
       const refusal = roleRefusal(request.state.principal, request.routeOptions.config.access ?? 'any');
-      if (refusal !== null) throw refusal;
+      if (refusal === null) return;
+      request.state.subject = subjectOf(request.originalUrl);
+      throw refusal;
     });
     if (settings.rateLimitPerSecond > 0) await app.register(rateLimit, rateOptions(settings.rateLimitPerSecond));
   },
@@ -61,4 +65,15 @@ function peerOf(request: FastifyRequest): TlsPeer | null {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return null;
   const name = socket.getPeerCertificate().subject?.CN;
   return { commonName: typeof name === 'string' ? name : null };
+}
+
+/** What the URL names, for the record of a refusal that comes before the route has named it. */
+function subjectOf(target: string): RequestState['subject'] {
+  try {
+    const { volume, segments } = namedTarget(target);
+    return { volume, path: segments.join('/') };
+  } catch {
+    // Not a resource, or not a valid one: the record is about the principal alone.
+    return null;
+  }
 }

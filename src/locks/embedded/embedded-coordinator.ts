@@ -1,9 +1,9 @@
 import type { Clock } from '../../domain/clock.ts';
-import { GatewayError } from '../../domain/errors.ts';
 import type { FencingToken } from '../../domain/fencing-token.ts';
 import type { Resource } from '../../domain/resource.ts';
 import type { Claim, Coordinator, ResourceLook, WaitLink } from '../coordinator.ts';
 import { admit } from '../decision.ts';
+import { queueFull } from '../lock-refusals.ts';
 import { znodePath } from '../znode-path.ts';
 import { DeadlockWatch } from './deadlock-watch.ts';
 import { HoldBacks } from './hold-backs.ts';
@@ -293,8 +293,4 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
     this.#entries.set(resource.key, entry);
     return entry;
   }
-}
-
-function queueFull(resource: Resource, max: number): GatewayError {
-  return new GatewayError('queue_full', { detail: `${max} others already wait for this resource.`, members: { resource: resource.name, queue_max: max }, retryAfterMs: 1_000 });
 }

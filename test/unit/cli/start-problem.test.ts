@@ -1,7 +1,6 @@
 import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { startProblem } from '../../../src/cli/start-problem.ts';
-import { ConfigError } from '../../../src/config/problems.ts';
 
 function listenError(host: string, port: number): Promise<unknown> {
   return new Promise((resolve) => void createServer().once('error', resolve).listen(port, host));
@@ -31,6 +30,5 @@ describe('why the start failed', () => {
 
   it('is one line', () => {
     expect(startProblem(new Error('a\n  b'), { host: 'h', port: 1 })).toBe('a b');
-    expect(startProblem(new ConfigError(['a', 'b']), { host: 'h', port: 1 })).toBe('a; b');
   });
 });

@@ -1,0 +1,27 @@
+import { GatewayError, refuse } from '../domain/errors.ts';
+import type { FencingToken } from '../domain/fencing-token.ts';
+import type { Resource } from '../domain/resource.ts';
+import type { DecidedEnd } from './lease-record.ts';
+
+/** Refusals that are worded in one place, because several ways lead to them. */
+
+export function queueFull(resource: Resource, max: number): GatewayError {
+  return new GatewayError('queue_full', { detail: `${max} others already wait for this resource.`, members: { resource: resource.name, queue_max: max }, retryAfterMs: 1_000 });
+}
+
+export function notOwner(): GatewayError {
+  return refuse('not_lease_owner', 'The lease belongs to somebody else.');
+}
+
+/** 412 in the commit section. Whether the mark itself may be shown is known to whoever knows the caller. */
+export function staleToken(token: FencingToken): GatewayError {
+  return refuse('stale_token', 'A newer token exists for this resource: the lease behind this one is over.', { presented_token: token.toString(), newer_token_exists: true });
+}
+
+export function leaseShared(token: FencingToken): GatewayError {
+  return refuse('lease_is_shared', 'The token belongs to a shared lease; only an exclusive one may write.', { presented_token: token.toString() });
+}
+
+export function leaseEnded(decided: DecidedEnd | null): GatewayError {
+  return refuse('lease_ended', 'The lease of this token has ended.', { reason: decided?.end.reason ?? null, ended_at: decided?.endedAt ?? null });
+}

@@ -1,0 +1,88 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { STEPS, type Step } from '../../src/domain/steps.ts';
+import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { GatewayProcess } from '../support/gateway-process.ts';
+import { type Attempt, auditOf, type Expected, History } from '../support/history.ts';
+import { TIER } from '../support/tier.ts';
+import { treeOf } from '../support/volume-tree.ts';
+import { TWO_VOLUMES, writeKinds } from '../support/write-kinds.ts';
+
+/**
+ * SIGSTOP at the numbered steps of the write protocol, a successor over the same directory, then SIGCONT: the woken process can
+ * reach nothing any more (I1), and no client of it is told that a write was made that was not.
+ *
+ * Each process lives in a pid namespace of its own. So the successor cannot end the stopped one, as it could not if that hung in a
+ * dead mount, and must make do with what the volume itself refuses.
+ */
+
+const TAKEOVER_AFTER_MS = 1_000;
+
+let directory: string;
+let history: History;
+let running: GatewayProcess | null = null;
+let rounds = 0;
+
+beforeAll(async () => {
+  directory = await newDirectory();
+  await mkdir(join(directory, 'w'));
+  history = new History(directory);
+});
+afterAll(async () => {
+  await running?.kill();
+  await removeDirectory(directory);
+});
+
+async function start(): Promise<GatewayProcess> {
+  running = await GatewayProcess.start(directory, { yaml: TWO_VOLUMES, takeoverAfterMs: TAKEOVER_AFTER_MS, ownPidNamespace: true, outlivesTest: true });
+  return running;
+}
+
+function expectedAt(step: Step, { kind }: Attempt): Expected {
+  return STEPS.indexOf(step) < STEPS.indexOf(kind.unproven === true ? '6.applied' : '6.durable') ? 'before' : 'after';
+}
+
+/** What the woken process may have told its client: nothing, a refusal, or the truth. */
+function wrongAnswers(step: Step, attempts: readonly Attempt[]): string[] {
+  return attempts.flatMap((attempt) => {
+    const { answer, kind } = attempt;
+    if (answer === null || answer === undefined) return [];
+    if (answer.status < 300) return expectedAt(step, attempt) === 'after' ? [] : [`${kind.name}: answered ${answer.status}, but nothing was written`];
+    const { code } = answer.json;
+    // A definite refusal would be a lie about a write that the successor finished.
+    return code === 'outcome_unknown' || expectedAt(step, attempt) === 'before' ? [] : [`${kind.name}: answered ${String(code)}, but the write was made`];
+  });
+}
+
+async function stoppedAt(step: Step): Promise<void> {
+  rounds += 1;
+  const old = running?.isRunning === true ? running : await start();
+  const kinds = writeKinds(`r${rounds}`);
+  const leases = await Promise.all(kinds.map((kind, index) => history.prepare(old.url, kind, (index + rounds) % 2 === 0)));
+  await old.hold(step);
+  const attempts = kinds.map((kind, index) => history.begin(old.url, kind, leases[index] ?? null, () => old.nudge()));
+  await old.until(() => old.held().size + attempts.filter(({ answer }) => answer !== undefined).length === kinds.length);
+  const answered = attempts.filter(({ answer }) => answer !== undefined);
+  old.signal('SIGSTOP');
+
+  const successor = await start();
+  expect(await history.check(successor.url, attempts, (attempt) => expectedAt(step, attempt))).toEqual([]);
+  expect(await history.writeNext(successor.url, attempts)).toEqual([]);
+  expect(await history.checkWhole(successor.url)).toEqual([]);
+  const trees = ['v', 'w'].map((volume) => treeOf(join(directory, volume)));
+  const records = (await auditOf(successor.url)).length;
+
+  old.order(null);
+  old.signal('SIGCONT');
+  expect((await old.ended()).code).toBe(1);
+  await Promise.all(attempts.map(({ done }) => done));
+  expect(wrongAnswers(step, attempts.filter((attempt) => !answered.includes(attempt)))).toEqual([]);
+  expect(['v', 'w'].map((volume) => treeOf(join(directory, volume)))).toEqual(trees);
+  expect(await auditOf(successor.url)).toHaveLength(records);
+  expect(await history.checkWhole(successor.url)).toEqual([]);
+}
+
+describe('SIGSTOP, take-over by a process that cannot end the stopped one, SIGCONT', () => {
+  it.each(TIER.stoppedSteps)('at step %s, all kinds of write at once: the woken process changes nothing and ends', stoppedAt);
+});
