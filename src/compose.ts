@@ -23,6 +23,7 @@ import { statusOf } from './http/status.ts';
 import { openJournal } from './journal/open-journal.ts';
 import { createLockService } from './locks/create-lock-service.ts';
 import { gatewayMetrics } from './observability/gateway-metrics.ts';
+import { countingRefusals, measuredJournal, measuredLocks } from './observability/measured-ports.ts';
 import type { Logger } from './observability/logger.ts';
 import { linuxTime, SystemClock } from './observability/system-clock.ts';
 import { systemRandom } from './observability/system-random.ts';
@@ -43,9 +44,11 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
     dataDirectory: config.dataDir, clock, random, takeoverAfterMs: config.takeoverAfterMs,
     auditKeys: auditKey === null ? [] : [auditKey], retention: config.audit,
   });
-  const { start, refusals, takeOver } = opened;
+  const { start, takeOver } = opened;
+  const metrics = gatewayMetrics({ lanes: () => volumes.lanes(), journal: () => opened.stats() });
+  const refusals = countingRefusals(opened.refusals, metrics);
   const names = config.volumes.map(({ name }) => name);
-  const journal = notingIssuedTokens(opened.journal, (volume, token) => volumes.get(volume).noteIssued(token));
+  const journal = notingIssuedTokens(measuredJournal(opened.journal, metrics, clock), (volume, token) => volumes.get(volume).noteIssued(token));
   const predecessorExited = takeOver?.seenToExit ?? true;
   const mtimes = new CommitMtimes(start);
   const volumes = new VolumeSet({
@@ -78,9 +81,8 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   });
   let draining = false;
   const deadline = new AbortController();
-  const metrics = gatewayMetrics({ lanes: () => volumes.lanes(), journal: () => opened.stats() });
   const app = buildApp({
-    writer, volumes, locks: locks.service, events: locks.events, journal, refusals, digests, clock, random, log: logger,
+    writer, volumes, locks: measuredLocks(locks.service, metrics, clock), events: locks.events, journal, refusals, digests, clock, random, log: logger,
     administration: createAdministration({
       volumes, journal, start,
       breakLock: (caller, request) => locks.breakLock(caller, request),
@@ -102,6 +104,10 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
       uploadsPerPrincipalMax: config.uploads.perPrincipalMax, uploadIdleMs: config.uploads.idleMs, uploadMinBytesPerSecond: config.uploads.bytesPerSecondMin,
       eventLoopDelayMsMax: LIMITS.eventLoopDelayMsMax,
     },
+  });
+  app.addHook('onResponse', (request, reply, done) => {
+    metrics.request(request.method, request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1_000);
+    done();
   });
   const gateway: Gateway = {
     failed: new Promise((resolve) => journal.onSuperseded(() => resolve(new Error('another process took the data directory over')))),

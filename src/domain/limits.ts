@@ -14,7 +14,7 @@ export const LIMITS = {
   leaseMetadataBytesMax: 4_096,
   contendersPerResourceMax: 1_000,
   leasesPerSessionMax: 10_000,
-  sessionsPerPrincipalMax: 100_000,
+  sessionsPerPrincipalMax: 250_000,
   heartbeatBatchMax: 1_000,
   clientIdBytesMax: 256,
   /** Only where a volume allows leases without an end of their own: 10 years. */

@@ -18,9 +18,8 @@ export class Metrics {
   readonly #requests: Histogram<'method' | 'route' | 'status'>;
   readonly #refusals: Counter<'code'>;
   readonly #acquisition: Histogram<'mode' | 'result'>;
-  readonly #hold: Histogram<'mode' | 'reason'>;
+  readonly #hold: Histogram<'reason'>;
   readonly #commit: Histogram;
-  readonly #commitRows: Histogram;
 
   constructor() {
     const registers = [this.#registry];
@@ -48,20 +47,14 @@ export class Metrics {
     this.#hold = new Histogram({
       name: 'fencegate_lock_hold_seconds',
       help: 'Time from the grant of a lease to its end',
-      labelNames: ['mode', 'reason'],
+      labelNames: ['reason'],
       buckets: SECONDS_LONG,
       registers,
     });
     this.#commit = new Histogram({
       name: 'fencegate_journal_commit_seconds',
-      help: 'Time of one disk commit of the journal',
+      help: 'Time from handing a decision to the journal until it is durable',
       buckets: SECONDS_SHORT,
-      registers,
-    });
-    this.#commitRows = new Histogram({
-      name: 'fencegate_journal_commit_units',
-      help: 'Units that shared one disk commit',
-      buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024],
       registers,
     });
   }
@@ -75,19 +68,18 @@ export class Metrics {
     this.#refusals.inc({ code });
   }
 
-  /** @param result `granted` or the error code. */
+  /** @param result the state of the lease (`held`, `waiting`), or the error code. */
   acquired(mode: string, result: string, seconds: number): void {
     this.#acquisition.observe({ mode, result }, seconds);
   }
 
   /** @param reason the state in which the lease ended. */
-  held(mode: string, reason: string, seconds: number): void {
-    this.#hold.observe({ mode, reason }, seconds);
+  held(reason: string, seconds: number): void {
+    this.#hold.observe({ reason }, seconds);
   }
 
-  journalCommit(seconds: number, units: number): void {
+  journalCommit(seconds: number): void {
     this.#commit.observe(seconds);
-    this.#commitRows.observe(units);
   }
 
   /**

@@ -37,6 +37,9 @@ export async function applyIntent(apply: ApplyRoom, intent: Intent, place: HeldP
     // Its own directory was emptied into ours meanwhile, and recovery may have finished it.
     throw outcomeUnknown(intent, new Error('the intent belongs to an earlier incarnation of this process'));
   }
+  // A directory carries no bytes and its change names no incarnation directory: this look is all that keeps a woken process off it.
+  if ((intent.plan.kind === 'mkdir' || intent.plan.kind === 'rmdir') && (await apply.fence.look().catch(() => true)))
+    throw outcomeUnknown(intent, apply.fence.refusal());
   try {
     await carryOut(apply, intent, place, from);
   } catch (thrown) {

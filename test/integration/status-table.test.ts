@@ -75,7 +75,7 @@ const TABLE: Readonly<Partial<Record<ErrorCode, Row>>> = {
     members: { min_ms: 1_000, max_ms: 3_600_000 },
   },
   unauthenticated: { status: 401, on: 'guarded', make: ({ client }) => client.put('v/kept', 'x'), audit: { action: 'put' } },
-  forbidden: { status: 403, on: 'guarded', make: ({ client }) => client.as(bearerOf('reader')).put('v/kept', 'x'), audit: { action: 'put' } },
+  forbidden: { status: 403, on: 'guarded', make: ({ client }) => client.as(bearerOf('reader')).put('v/kept', 'x'), audit: { action: 'put', path: 'kept' } },
   token_not_issued: {
     status: 403,
     make: ({ client }) => client.put('v/kept', 'x', { 'x-fencing-token': '9223372036854775807' }),

@@ -20,13 +20,12 @@ export const problems = fp(
       return sendProblem(reply, error);
     });
 
-    app.setNotFoundHandler(async (request, reply) => {
-      const path = request.url.split('?', 1)[0] ?? '/';
-      const allow = request.url === '*' ? ['GET', 'HEAD', 'PUT', 'PATCH', 'POST', 'DELETE', 'OPTIONS'] : table.allowed(path);
-      if (allow.length === 0) throw notFound(request);
-      if (request.method !== 'OPTIONS') throw refuse('method_not_allowed', `Allowed here: ${allow.join(', ')}.`, { allow });
-      return preflight(request, reply, allow);
+    // Before the body: it would be read only to be dropped, or be refused for a type that nobody asked for.
+    app.addHook('preParsing', async (request, _reply, payload) => {
+      if (request.is404) assertPreflight(table, request);
+      return payload;
     });
+    app.setNotFoundHandler(async (request, reply) => preflight(request, reply, allowedAt(table, request)));
     done();
   },
   { name: 'problems', dependencies: ['arrival'] },
@@ -49,6 +48,19 @@ function sendProblem(reply: FastifyReply, error: GatewayError): FastifyReply {
     .code(problem.status)
     .headers(problem.headers)
     .send(Buffer.from(JSON.stringify(problem.body)));
+}
+
+const ANY_METHOD = ['GET', 'HEAD', 'PUT', 'PATCH', 'POST', 'DELETE', 'OPTIONS'];
+
+function allowedAt(table: RouteTable, request: FastifyRequest): readonly string[] {
+  return request.url === '*' ? ANY_METHOD : table.allowed(request.url.split('?', 1)[0] ?? '/');
+}
+
+/** Throws `not_found`, `invalid_path` or `method_not_allowed` unless the methods of a path are asked for. */
+function assertPreflight(table: RouteTable, request: FastifyRequest): void {
+  const allow = allowedAt(table, request);
+  if (allow.length === 0) throw notFound(request);
+  if (request.method !== 'OPTIONS') throw refuse('method_not_allowed', `Allowed here: ${allow.join(', ')}.`, { allow });
 }
 
 function notFound(request: FastifyRequest): GatewayError {

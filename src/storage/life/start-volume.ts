@@ -75,9 +75,7 @@ async function startWritable<Probe extends ProbeFacts>(
   const found = await readStamp(calls, control);
   const probe = await deps.probe(calls, root, control);
 
-  const directory = await IncarnationDirectory.make(calls, control, deps.random);
-  opened.push(directory.descriptor);
-  await deps.record.published(directory.name);
+  const directory = await publishedDirectory(deps, control, opened);
   const cleared = await clearOldDirectories(deps, { control, own: directory, all: mode !== 'plain' });
   if (owner.owner !== deps.owner) await takeOwnership(calls, control, directory, { owner: deps.owner, volume: owner.volume });
 
@@ -117,6 +115,20 @@ async function startWritable<Probe extends ProbeFacts>(
     volumeUuid: owner.volume,
     findings: [...cleared, ...findings, ...verdictFindings(policy.name, verdict, deps.markedAsBackup())],
   };
+}
+
+/** The own directory, made and then published. A process that may not publish it (a successor has the journal) leaves none behind. */
+async function publishedDirectory(deps: StartContext, control: Descriptor, opened: Descriptor[]): Promise<IncarnationDirectory> {
+  const directory = await IncarnationDirectory.make(deps.calls, control, deps.random);
+  opened.push(directory.descriptor);
+  try {
+    await deps.record.published(directory.name);
+  } catch (thrown) {
+    // It is empty. Where that fails too, the next start reports a directory that nobody published.
+    await deps.calls.rmdir(at(control, directory.name)).catch(() => undefined);
+    throw thrown;
+  }
+  return directory;
 }
 
 /** `.fencegate`, made durable when it is missing. On another device nothing could be renamed out of it (trap F14). */

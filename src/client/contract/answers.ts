@@ -1,0 +1,355 @@
+// Made from the schemas of the gateway: npx vitest run test/unit/client/contract.test.ts -u
+import type { ErrorCode } from './codes.ts';
+
+export type LeaseMode = 'exclusive' | 'shared';
+
+export type LeaseState = 'waiting' | 'held' | 'ending' | 'released' | 'expired' | 'broken' | 'lost' | 'cancelled';
+
+export type LockEventType =
+  | 'waiting'
+  | 'granted'
+  | 'converted'
+  | 'released'
+  | 'expired'
+  | 'breaking'
+  | 'broken'
+  | 'lost'
+  | 'cancelled'
+  | 'deadlock'
+  | 'suspended'
+  | 'reconnected';
+
+export type AuditAction =
+  | 'put'
+  | 'mkdir'
+  | 'patch'
+  | 'append'
+  | 'upload'
+  | 'delete'
+  | 'move'
+  | 'copy'
+  | 'lease_grant'
+  | 'lease_refuse'
+  | 'lease_convert'
+  | 'lease_release'
+  | 'lease_expire'
+  | 'lease_break'
+  | 'lease_lose'
+  | 'lease_cancel'
+  | 'deadlock'
+  | 'fence_rebase'
+  | 'volume_adopt'
+  | 'doctor_fix'
+  | 'start'
+  | 'take_over';
+
+export type AuditOutcome = 'committed' | 'rejected' | 'aborted' | 'unknown' | 'pending';
+
+export type FenceLevel = 'token' | 'incarnation' | 'fleet';
+
+export type Durability = 'synced' | 'journaled';
+
+export interface Problem {
+  /** /docs/problems/{code} */
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: string;
+  readonly request_id: string;
+}
+
+export interface Lease {
+  readonly lease_id: string;
+  /** Names the lease to everybody else */
+  readonly lease_ref: string;
+  /** null for a lease over several */
+  readonly resource: string | null;
+  readonly resources: readonly string[];
+  readonly mode: LeaseMode;
+  readonly state: LeaseState;
+  /** Fencing token, decimal */
+  readonly fencing_token: string | null;
+  readonly signed_token: string | null;
+  readonly client_id: string | null;
+  readonly session_id: string;
+  readonly priority: number;
+  readonly hold_count: number;
+  readonly hold_id: string | null;
+  readonly ttl_ms: number;
+  readonly expires_in_ms: number;
+  /** RFC 3339 UTC */
+  readonly lease_expires_at: string | null;
+  /** RFC 3339 UTC */
+  readonly granted_at: string | null;
+  /** 1 = next */
+  readonly queue_position: number | null;
+  readonly acquired_znode_path: string | null;
+  readonly reason: string | null;
+  readonly metadata: Readonly<Record<string, unknown>> | null;
+}
+
+export interface AcquireLease {
+  /** volume/path, plain text */
+  readonly resource?: string;
+  /** Taken all or nothing, in place of "resource" */
+  readonly resources?: readonly string[];
+  /** Default exclusive */
+  readonly mode?: LeaseMode;
+  /** Default 30000 */
+  readonly ttl_ms?: number | null;
+  /** How long this request waits; default 0 */
+  readonly wait_ms?: number | null;
+  /** Ends the whole wait */
+  readonly max_wait_ms?: number | null;
+  /** Ends the lease, however it is renewed */
+  readonly max_hold_ms?: number | null;
+  /** Default 5 */
+  readonly priority?: number | null;
+  readonly client_id?: string | null;
+  /** Secret of the client */
+  readonly session_id?: string | null;
+  /** Makes a retried request count once */
+  readonly hold_id?: string | null;
+  /** Hold-back after an unclean end; default 0 */
+  readonly lock_delay_ms?: number | null;
+  /** Up to 4096 bytes of JSON */
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
+}
+
+export interface CreateSession {
+  readonly ttl_ms?: number | null;
+  readonly client_id?: string | null;
+}
+
+export interface Session {
+  readonly session_id: string;
+  readonly session_ref: string;
+  readonly ttl_ms: number;
+  readonly expires_in_ms: number;
+  readonly lease_count: number;
+}
+
+export interface Heartbeat {
+  readonly expires_in_ms: number;
+  readonly lost: readonly string[];
+}
+
+export interface LockParty {
+  readonly lease_ref: string;
+  readonly client_id: string | null;
+  /** Granted, or in line since; RFC 3339 UTC */
+  readonly since: string;
+  readonly expires_in_ms: number;
+  readonly priority: number;
+  readonly znode: string | null;
+}
+
+export interface Lock {
+  readonly resource: string;
+  readonly mode: LeaseMode | null;
+  /** Highest token granted here */
+  readonly high_water_mark: string | null;
+  readonly holders: readonly LockParty[];
+  readonly waiters: readonly LockParty[];
+  readonly queue_length: number;
+  readonly wait_estimate_ms: number | null;
+  readonly znode_path: string;
+}
+
+export interface LockPage {
+  readonly locks: readonly Lock[];
+  readonly next_cursor: string | null;
+}
+
+export interface LocksQuery {
+  readonly volume?: string;
+  readonly state?: 'held' | 'waiting';
+  /** Only what is held or waits for longer */
+  readonly older_than_ms?: number;
+  readonly limit?: number;
+  /** next_cursor of the page before */
+  readonly cursor?: string;
+}
+
+export interface WrittenFile {
+  readonly resource: string;
+  readonly volume: string;
+  readonly path: string;
+  readonly size_bytes: number;
+  /** The value of the ETag header, quotes included */
+  readonly etag: string;
+  readonly digest: {
+    /** Lower-case hex */
+    readonly 'sha-256': string;
+  } | null;
+  /** Fencing token, decimal */
+  readonly fencing_token: string;
+  readonly lease_ref: string;
+  readonly operation_id: string;
+  readonly durability: Durability;
+  readonly fence_level: FenceLevel;
+}
+
+export interface WrittenFiles {
+  readonly operation_id: string;
+  readonly files: readonly WrittenFile[];
+}
+
+export interface Entry {
+  /** null when the name is not UTF-8 */
+  readonly name: string | null;
+  /** The bytes of a name that is not UTF-8 */
+  readonly name_base64: string | null;
+  readonly type: 'file' | 'directory' | 'symbolic_link' | 'special';
+  readonly size_bytes: number | null;
+  /** RFC 3339 UTC */
+  readonly modified_at: string | null;
+}
+
+export interface Listing {
+  readonly entries: readonly Entry[];
+  readonly next_cursor: string | null;
+}
+
+export interface Transfer {
+  /** volume/path, plain text */
+  readonly from: string;
+  /** volume/path, plain text */
+  readonly to: string;
+  readonly overwrite?: boolean;
+  readonly from_token?: null | string;
+  readonly to_token?: null | string;
+}
+
+export interface Volume {
+  readonly name: string;
+  /** false: lock-only */
+  readonly files: boolean;
+  readonly require_token: 'false' | 'once_leased' | 'true';
+  readonly tokens: 'issued' | 'signed';
+  readonly read_only: boolean;
+}
+
+export interface VolumeList {
+  readonly volumes: readonly Volume[];
+}
+
+export interface Operation {
+  readonly operation_id: string;
+  readonly action: string;
+  readonly resource: string;
+  readonly outcome: AuditOutcome;
+  readonly code: string | null;
+  /** When it was decided; RFC 3339 UTC */
+  readonly at: string;
+  readonly etag: string | null;
+  /** Fencing token, decimal */
+  readonly fencing_token: string | null;
+}
+
+export interface AuditRecord {
+  readonly seq: number;
+  /** When it was decided; RFC 3339 UTC */
+  readonly at: string;
+  readonly action: AuditAction;
+  readonly resource: string | null;
+  readonly volume: string | null;
+  readonly path: string | null;
+  readonly outcome: AuditOutcome;
+  readonly code: string | null;
+  readonly status: number | null;
+  readonly principal: string | null;
+  readonly client_id: string | null;
+  readonly remote_address: string | null;
+  readonly request_id: string | null;
+  readonly operation_id: string | null;
+  readonly lease_ref: string | null;
+  /** In a refusal the token that was presented */
+  readonly fencing_token: string | null;
+  /** In a refusal the mark that it met */
+  readonly high_water_mark: string | null;
+  readonly size_bytes: number | null;
+  /** SHA-256, lower-case hex */
+  readonly digest: string | null;
+  readonly etag_before: string | null;
+  readonly etag_after: string | null;
+  readonly duration_ms: number | null;
+  readonly fence_level: FenceLevel | null;
+  /** How many equal refusals this record stands for */
+  readonly count: number;
+  readonly previous_hash: string;
+  readonly hash: string;
+}
+
+export interface AuditPage {
+  readonly records: readonly AuditRecord[];
+  readonly next_cursor: string | null;
+}
+
+export interface AuditQuery {
+  readonly volume?: string;
+  readonly path?: string;
+  readonly path_prefix?: string;
+  readonly principal?: string;
+  readonly client_id?: string;
+  readonly lease_ref?: string;
+  readonly token?: string;
+  readonly action?: AuditAction;
+  readonly outcome?: AuditOutcome;
+  readonly code?: ErrorCode;
+  readonly request_id?: string;
+  readonly operation_id?: string;
+  /** RFC 3339, included */
+  readonly since?: string;
+  /** RFC 3339, not included */
+  readonly until?: string;
+  /** Default desc: newest first */
+  readonly order?: 'asc' | 'desc';
+  readonly limit?: number;
+  /** next_cursor of the page before */
+  readonly cursor?: string;
+}
+
+export interface AuditChain {
+  readonly valid: boolean;
+  readonly records: number;
+  readonly first_seq: number | null;
+  readonly last_seq: number | null;
+  readonly head_hash: string;
+  readonly first_bad_seq: number | null;
+}
+
+export interface BreakLock {
+  /** volume/path, plain text */
+  readonly resource: string;
+  /** Why; goes into the audit record */
+  readonly reason: string;
+  /** Default 0: at once */
+  readonly grace_ms?: number;
+}
+
+export interface BreakReport {
+  readonly resource: string;
+  readonly state: 'broken' | 'breaking';
+  /** Fencing token, decimal */
+  readonly high_water_mark: string | null;
+  /** RFC 3339 UTC; null once broken */
+  readonly deadline: string | null;
+  readonly leases: readonly {
+    readonly lease_ref: string;
+    readonly client_id: string | null;
+    readonly mode: LeaseMode;
+    /** Fencing token, decimal */
+    readonly fencing_token: string;
+    readonly committed: readonly {
+      readonly operation_id: string;
+      readonly action: string;
+      readonly resource: string;
+      /** Committed; RFC 3339 UTC */
+      readonly at: string;
+      readonly etag_before: string | null;
+      readonly etag_after: string | null;
+    }[];
+  }[];
+}

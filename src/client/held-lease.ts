@@ -1,0 +1,156 @@
+import { CLIENT_LIMITS } from './client-limits.ts';
+import type { ClientClock, ClientTimer } from './clock.ts';
+import type { Lease, LeaseMode } from './contract/answers.ts';
+import { FencegateError } from './errors.ts';
+
+export type HeldLeaseState = 'held' | 'released' | 'lost';
+
+export interface HeldLeaseParts {
+  readonly clock: ClientClock;
+  readonly lease: Lease;
+  /** By the own clock: until when the gateway certainly keeps the lease. */
+  readonly untilMs: number;
+  /** The longest hold is over then, however often it is renewed; infinite for none. */
+  readonly holdUntilMs: number;
+  readonly marginMs: number | null;
+}
+
+/**
+ * A lease as this process may count on it. Its end is judged by the own clock alone, from *before* the request that renewed it was
+ * sent, less a margin: so it is over here before it can be over at the gateway (case R24). Judged at each use, not only by a timer:
+ * a process that was stopped finds it lost before it sends anything (case R25).
+ */
+export class HeldLease {
+  readonly leaseId: string;
+  readonly leaseRef: string;
+  readonly sessionId: string;
+  readonly resources: readonly string[];
+  readonly ttlMs: number;
+  readonly marginMs: number;
+  readonly holds = new Set<string>();
+  readonly #clock: ClientClock;
+  readonly #holdUntilMs: number;
+  readonly #controller = new AbortController();
+  readonly #listeners = new Set<() => void>();
+  #mode: LeaseMode;
+  #token: string;
+  #signedToken: string | null;
+  #untilMs: number;
+  #state: HeldLeaseState = 'held';
+  #loss: FencegateError | null = null;
+  #timer: ClientTimer | null = null;
+
+  constructor({ clock, lease, untilMs, holdUntilMs, marginMs }: HeldLeaseParts) {
+    this.#clock = clock;
+    this.leaseId = lease.lease_id;
+    this.leaseRef = lease.lease_ref;
+    this.sessionId = lease.session_id;
+    this.resources = lease.resources;
+    this.ttlMs = lease.ttl_ms;
+    this.marginMs = marginMs ?? defaultMarginMs(lease.ttl_ms);
+    this.#mode = lease.mode;
+    this.#token = lease.fencing_token ?? '';
+    this.#signedToken = lease.signed_token;
+    this.#holdUntilMs = holdUntilMs;
+    this.#untilMs = Math.min(untilMs, holdUntilMs);
+    this.#arm();
+  }
+
+  get mode(): LeaseMode {
+    return this.#mode;
+  }
+
+  get token(): string {
+    return this.#token;
+  }
+
+  /** What a write sends: the signed token where the volume asks for one. */
+  get writeToken(): string {
+    return this.#signedToken ?? this.#token;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get loss(): FencegateError | null {
+    return this.#loss;
+  }
+
+  get state(): HeldLeaseState {
+    if (this.#state === 'held' && this.remainingMs <= 0) this.lose('expired', 'by the clock of this process');
+    return this.#state;
+  }
+
+  /** What is left to rely on, ms; the margin is taken off. */
+  get remainingMs(): number {
+    return Math.max(0, this.#untilMs - this.marginMs - this.#clock.monotonicMs());
+  }
+
+  covers(resource: string): boolean {
+    return this.resources.includes(resource);
+  }
+
+  /** Throws `lease_lost` or `lease_released`. */
+  assertHeld(): void {
+    const { state } = this;
+    if (state === 'lost') throw this.#loss ?? lossOf(this.#token, 'lost', '');
+    if (state === 'released') throw new FencegateError('lease_released', { detail: 'The lease was released by this process.' });
+  }
+
+  /** The gateway renewed it at some time after `sentMs`, for `forMs`. What is lost stays lost. */
+  renewed(sentMs: number, forMs: number): void {
+    if (this.state !== 'held') return;
+    const untilMs = Math.min(sentMs + forMs, this.#holdUntilMs);
+    if (untilMs <= this.#untilMs) return;
+    this.#untilMs = untilMs;
+    this.#arm();
+  }
+
+  converted(lease: Lease): void {
+    this.#mode = lease.mode;
+    this.#token = lease.fencing_token ?? this.#token;
+    this.#signedToken = lease.signed_token;
+  }
+
+  released(): void {
+    if (this.#state !== 'held') return;
+    this.#state = 'released';
+    this.#over();
+  }
+
+  /** The first reason stands. No write is made from here on; `signal` tells those who listen. */
+  lose(reason: string, how: string): void {
+    if (this.#state !== 'held') return;
+    this.#state = 'lost';
+    this.#loss = lossOf(this.#token, reason, how);
+    this.#over();
+    this.#controller.abort(this.#loss);
+  }
+
+  /** `listener` is called once, when it is released or lost. */
+  onEnd(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  #over(): void {
+    this.#timer?.cancel();
+    for (const listener of [...this.#listeners]) listener();
+    this.#listeners.clear();
+  }
+
+  #arm(): void {
+    this.#timer?.cancel();
+    // Looking at the state is what loses it.
+    this.#timer = this.#clock.after(this.remainingMs, () => this.state === 'held' && this.#arm());
+  }
+}
+
+function defaultMarginMs(ttlMs: number): number {
+  return Math.min(CLIENT_LIMITS.marginMsMax, Math.max(CLIENT_LIMITS.marginMsMin, ttlMs * CLIENT_LIMITS.marginPart));
+}
+
+function lossOf(token: string, reason: string, how: string): FencegateError {
+  const detail = `The lease is lost: ${reason}${how === '' ? '' : ` (${how})`}. Nothing more is written under token ${token}.`;
+  return new FencegateError('lease_lost', { detail, members: { reason, fencing_token: token } });
+}

@@ -1,0 +1,236 @@
+import type { ClientEventListener } from './client-events.ts';
+import { CLIENT_LIMITS } from './client-limits.ts';
+import type { ClientTimer } from './clock.ts';
+import type { Heartbeat, Lease, Session } from './contract/answers.ts';
+import { FencegateError, isFencegateError } from './errors.ts';
+import type { HeldLease } from './held-lease.ts';
+import { Leftovers } from './leftovers.ts';
+import { jitteredDelayMs } from './retrying.ts';
+import type { Transport } from './transport.ts';
+
+/** Something that must be kept alive: a lease, or a place in a line. */
+interface Kept {
+  readonly ttlMs: number;
+}
+
+export interface SessionKeeperOptions {
+  readonly sessionTtlMs: number | null;
+  readonly clientId: string | null;
+  readonly onEvent: ClientEventListener;
+}
+
+interface LiveSession {
+  readonly id: string;
+  readonly ttlMs: number;
+  /** Before the request was sent that the gateway answered last. */
+  renewedMs: number;
+}
+
+/**
+ * The one session of a client (R15): made when it is first needed, kept by one heartbeat for everything that it holds, with jitter.
+ * A heartbeat that fails is tried again until the leases end (case R22). Nothing here throws into nowhere: a loss is a state
+ * and a signal (case R24).
+ */
+export class SessionKeeper {
+  readonly leftovers: Leftovers;
+  readonly #transport: Transport;
+  readonly #options: SessionKeeperOptions;
+  readonly #leases = new Set<HeldLease>();
+  readonly #waiting = new Set<Kept>();
+  readonly #closing = new AbortController();
+  #session: LiveSession | null = null;
+  #making: Promise<LiveSession> | null = null;
+  #timer: ClientTimer | null = null;
+  #beating: Promise<void> | null = null;
+  #failures = 0;
+
+  constructor(transport: Transport, options: SessionKeeperOptions) {
+    this.#transport = transport;
+    this.#options = options;
+    this.leftovers = new Leftovers(transport);
+  }
+
+  /** The id of a live session that can carry a lease of `ttlMs`. Several callers at once get the same one (case R21). */
+  async session(ttlMs: number): Promise<string> {
+    if (this.#closing.signal.aborted) throw closed();
+    const { sessionTtlMs } = this.#options;
+    if (sessionTtlMs !== null && ttlMs > sessionTtlMs) throw new RangeError(`ttlMs ${ttlMs} is over the client's sessionTtlMs ${sessionTtlMs}`);
+    const session = this.#live() ?? (await (this.#making ??= this.#make(sessionTtlMs ?? Math.max(CLIENT_LIMITS.sessionTtlMs, ttlMs))));
+    if (ttlMs > session.ttlMs) throw new RangeError(`ttlMs ${ttlMs} is over the ${session.ttlMs} ms of the client's session: set sessionTtlMs`);
+    return session.id;
+  }
+
+  /** Of the last session that was made; `null` before the first. */
+  get sessionId(): string | null {
+    return this.#session?.id ?? null;
+  }
+
+  /** When the last heartbeat that was answered was sent, or the session was asked for. */
+  get renewedMs(): number {
+    return this.#session?.renewedMs ?? Number.NEGATIVE_INFINITY;
+  }
+
+  join(lease: HeldLease): void {
+    this.#leases.add(lease);
+    lease.onEnd(() => this.#ended(lease));
+    this.#schedule();
+  }
+
+  /** Keeps a place in line alive until the returned function is called. */
+  waiting(ttlMs: number): () => void {
+    const kept = { ttlMs };
+    this.#waiting.add(kept);
+    this.#schedule();
+    return () => void this.#waiting.delete(kept);
+  }
+
+  /** The gateway says that there is no such session any more. */
+  gone(sessionId: string): void {
+    if (this.#session?.id !== sessionId) return;
+    this.#session = null;
+    for (const lease of [...this.#leases]) if (lease.sessionId === sessionId) lease.lose('session_ended', 'the gateway ended the session');
+  }
+
+  /** One heartbeat now; resolves also when it fails. */
+  async renewNow(): Promise<void> {
+    // One that is under way began too early.
+    await this.#beating;
+    await this.#beat();
+  }
+
+  /** Ends the session, and with it every lease. Rejects when the gateway did not confirm it. */
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort(closed());
+    this.#timer?.cancel();
+    const session = this.#session;
+    this.#session = null;
+    for (const lease of [...this.#leases]) lease.released();
+    if (session === null) return;
+    const end = { method: 'DELETE', path: `/v1/sessions/${encodeURIComponent(session.id)}`, limitMs: CLIENT_LIMITS.cleanUpMs } as const;
+    try {
+      await this.#transport.repeated(end, { keyed: true, untilMs: this.#transport.clock.monotonicMs() + CLIENT_LIMITS.cleanUpMs });
+    } catch (thrown) {
+      if (!isFencegateError(thrown, 'session_not_found', 'session_ended')) throw thrown;
+    }
+  }
+
+  #live(): LiveSession | null {
+    const session = this.#session;
+    if (session === null) return null;
+    const { clock } = this.#transport;
+    return clock.monotonicMs() < session.renewedMs + session.ttlMs - CLIENT_LIMITS.marginMsMax ? session : null;
+  }
+
+  async #make(ttlMs: number): Promise<LiveSession> {
+    const { clientId } = this.#options;
+    try {
+      let sentMs = 0;
+      const made = await this.#transport.repeated<Session>(
+        {
+          method: 'POST',
+          path: '/v1/sessions',
+          get json() {
+            return { ttl_ms: ttlMs, client_id: clientId };
+          },
+          signal: this.#closing.signal,
+        },
+        // A session that nobody learned of holds nothing, and ends by itself.
+        {
+          keyed: true,
+          repeatable: () => true,
+        },
+      );
+      sentMs = this.#transport.clock.monotonicMs();
+      this.#session = { id: made.session_id, ttlMs: made.ttl_ms, renewedMs: sentMs };
+      return this.#session;
+    } finally {
+      this.#making = null;
+    }
+  }
+
+  #ended(lease: HeldLease): void {
+    this.#leases.delete(lease);
+    const { loss } = lease;
+    if (loss === null) return;
+    // The gateway may still keep it, and the next heartbeat would renew it for nobody.
+    this.leftovers.addLease(lease.leaseId);
+    this.#options.onEvent({ type: 'lease_lost', leaseRef: lease.leaseRef, resources: lease.resources, error: loss });
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    const everyMs = this.#everyMs();
+    const session = this.#session;
+    if (everyMs === null || session === null || this.#closing.signal.aborted) return;
+    const { clock, random } = this.#transport;
+    const delayMs =
+      this.#failures > 0
+        ? Math.min(everyMs, jitteredDelayMs(this.#failures, random, CLIENT_LIMITS.heartbeatRetryMs))
+        : session.renewedMs + everyMs * (1 - random() / 4) - clock.monotonicMs();
+    this.#timer = clock.after(Math.max(0, delayMs), () => void this.#beat());
+  }
+
+  /** `null`: there is nothing to keep alive. */
+  #everyMs(): number | null {
+    const ttls = [...this.#leases, ...this.#waiting].map(({ ttlMs }) => ttlMs);
+    if (ttls.length === 0 && this.leftovers.size === 0) return null;
+    return Math.max(CLIENT_LIMITS.heartbeatMsMin, Math.min(this.#session?.ttlMs ?? CLIENT_LIMITS.sessionTtlMs, ...ttls) / CLIENT_LIMITS.heartbeatsPerTtl);
+  }
+
+  /** One at a time. Never rejects. */
+  #beat(): Promise<void> {
+    this.#beating ??= this.#heartbeat().finally(() => {
+      this.#beating = null;
+      this.#schedule();
+    });
+    return this.#beating;
+  }
+
+  async #heartbeat(): Promise<void> {
+    const session = this.#session;
+    if (session === null) return;
+    const { clock } = this.#transport;
+    const sentMs = clock.monotonicMs();
+    // Whoever woke up too late finds its leases lost here, before anything is renewed.
+    const members = [...this.#leases].filter((lease) => lease.state === 'held');
+    try {
+      const path = `/v1/sessions/${encodeURIComponent(session.id)}/heartbeat`;
+      const limitMs = Math.max(CLIENT_LIMITS.heartbeatMsMin, this.#everyMs() ?? 0);
+      const answer = await this.#transport.json<Heartbeat>({ method: 'POST', path, limitMs, signal: this.#closing.signal });
+      session.renewedMs = sentMs;
+      this.#failures = 0;
+      const lost = new Set(answer.lost);
+      for (const lease of members) if (!lost.has(lease.leaseId)) lease.renewed(sentMs, Math.min(lease.ttlMs, answer.expires_in_ms));
+      await Promise.all(members.filter(({ leaseId }) => lost.has(leaseId)).map((lease) => this.#lose(lease)));
+      await this.leftovers.clear();
+    } catch (thrown) {
+      if (this.#closing.signal.aborted) return;
+      if (isFencegateError(thrown, 'session_not_found', 'session_ended')) {
+        this.gone(session.id);
+        return;
+      }
+      this.#failures += 1;
+      this.#options.onEvent({ type: 'renew_failed', failures: this.#failures, error: thrown });
+    }
+  }
+
+  /** Over at the gateway. Why, is asked for, but not for long. */
+  async #lose(lease: HeldLease): Promise<void> {
+    let reason = 'ended';
+    try {
+      const path = `/v1/leases/${encodeURIComponent(lease.leaseId)}`;
+      const ended = await this.#transport.json<Lease>({ method: 'GET', path, limitMs: CLIENT_LIMITS.lossReasonMs });
+      reason = ended.reason ?? ended.state;
+    } catch {
+      // The loss is certain; only its reason stays unknown.
+    }
+    lease.lose(reason, 'says the gateway');
+  }
+}
+
+function closed(): FencegateError {
+  return new FencegateError('client_closed', { detail: 'The client is closed.' });
+}

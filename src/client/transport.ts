@@ -1,0 +1,172 @@
+import { CLIENT_LIMITS } from './client-limits.ts';
+import type { ClientClock } from './clock.ts';
+import { FencegateError } from './errors.ts';
+import { JoinedSignal } from './joined-signal.ts';
+import { refusalOf } from './refusal.ts';
+import { type RetryDeps, type RetryOptions, retrying } from './retrying.ts';
+
+export type Fetch = typeof globalThis.fetch;
+export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
+
+export interface ApiRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** From the slash on, encoded. */
+  readonly path: string;
+  readonly query?: Query;
+  readonly json?: object;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+  /** What the request asks the gateway to wait: comes on top of the limit for an answer. */
+  readonly waitMs?: number;
+  /** In place of the usual limit for an answer. */
+  readonly limitMs?: number;
+}
+
+export interface TransportOptions {
+  readonly url: string;
+  readonly authToken: string | null;
+  readonly clientId: string | null;
+  readonly fetch: Fetch;
+  readonly clock: ClientClock;
+  readonly random: () => number;
+}
+
+/** An answer whose body is still to come; `done` must be called when it was read or is not wanted. */
+export interface OpenAnswer {
+  readonly response: Response;
+  readonly done: () => void;
+}
+
+/** Requests with small or no bodies, over `fetch`. Messages never hold a URL: some have the secret id of a lease. */
+export class Transport implements RetryDeps {
+  readonly base: string;
+  readonly clock: ClientClock;
+  readonly random: () => number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly #fetch: Fetch;
+
+  constructor(options: TransportOptions) {
+    this.base = options.url.replace(/\/+$/, '');
+    this.clock = options.clock;
+    this.random = options.random;
+    this.#fetch = options.fetch;
+    this.headers = {
+      ...(options.authToken === null ? {} : { authorization: `Bearer ${options.authToken}` }),
+      ...(options.clientId === null ? {} : { 'x-client-id': options.clientId }),
+    };
+  }
+
+  /** The answer as JSON; `undefined` members of a 204. Rejects with `FencegateError`, or with the reason of the signal. */
+  async json<T>(request: ApiRequest): Promise<T> {
+    const limit = this.#limit(request);
+    try {
+      const response = await this.#send(request, limitOf(limit));
+      const text = await this.#text(response, request, limitOf(limit));
+      return (text === '' ? {} : JSON.parse(text)) as T;
+    } catch (thrown) {
+      if (thrown instanceof SyntaxError) throw new FencegateError('unexpected_answer', { detail: 'The answer is not JSON.', cause: thrown });
+      throw thrown;
+    } finally {
+      limit.dispose();
+    }
+  }
+
+  /** The same, repeated where that is allowed. */
+  repeated<T>(request: ApiRequest, retry: Omit<RetryOptions, 'signal'>): Promise<T> {
+    return retrying(this, () => this.json<T>(request), { ...retry, signal: request.signal });
+  }
+
+  /** Only the headers of the answer count; the body must be empty or small. */
+  async headersOf(request: ApiRequest): Promise<Headers> {
+    const limit = this.#limit(request);
+    try {
+      const response = await this.#send(request, limitOf(limit));
+      await this.#text(response, request, limitOf(limit));
+      return response.headers;
+    } finally {
+      limit.dispose();
+    }
+  }
+
+  /** An answer that streams: the time limit is for its head only, `signal` for all of it. Statuses of `also` are no errors. */
+  async open(request: ApiRequest, also: readonly number[] = []): Promise<OpenAnswer> {
+    const head = this.#limit(request);
+    const whole = new JoinedSignal(this.clock, [request.signal], null);
+    const cut = new AbortController();
+    const passOn = (signal: AbortSignal): void => signal.addEventListener('abort', () => cut.abort(signal.reason), { once: true });
+    passOn(head.signal);
+    passOn(whole.signal);
+    try {
+      const response = await this.#send(request, { signal: cut.signal, isTimedOut: () => head.timedOut }, also);
+      return { response, done: () => (whole.dispose(), cut.abort()) };
+    } catch (thrown) {
+      whole.dispose();
+      throw thrown;
+    } finally {
+      head.dispose();
+    }
+  }
+
+  #limit({ signal, waitMs = 0, limitMs = CLIENT_LIMITS.requestMsMax }: ApiRequest): JoinedSignal {
+    return new JoinedSignal(this.clock, [signal], limitMs + waitMs);
+  }
+
+  async #send(request: ApiRequest, limit: Limit, also: readonly number[] = []): Promise<Response> {
+    request.signal?.throwIfAborted();
+    const { method, json } = request;
+    let response: Response;
+    try {
+      response = await this.#fetch(`${this.base}${request.path}${queryText(request.query ?? {})}`, {
+        method,
+        headers: { ...this.headers, ...(json === undefined ? {} : { 'content-type': 'application/json' }), ...request.headers },
+        ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+        signal: limit.signal,
+        redirect: 'manual',
+      });
+    } catch (thrown) {
+      throw this.#unreachable(thrown, request, limit);
+    }
+    if (response.ok || also.includes(response.status)) return response;
+    const text = await this.#text(response, request, limit);
+    throw refusalOf({ status: response.status, header: (name) => response.headers.get(name), text });
+  }
+
+  async #text(response: Response, request: ApiRequest, limit: Limit): Promise<string> {
+    try {
+      return await response.text();
+    } catch (thrown) {
+      throw this.#unreachable(thrown, request, limit);
+    }
+  }
+
+  #unreachable(thrown: unknown, { signal }: ApiRequest, limit: Limit): unknown {
+    if (signal?.aborted === true) return signal.reason;
+    return limit.isTimedOut() ? unreachable('no answer in time', thrown) : unreachable(reasonOf(thrown), thrown);
+  }
+}
+
+interface Limit {
+  readonly signal: AbortSignal;
+  readonly isTimedOut: () => boolean;
+}
+
+function limitOf(joined: JoinedSignal): Limit {
+  return { signal: joined.signal, isTimedOut: () => joined.timedOut };
+}
+
+export function unreachable(why: string, cause: unknown, members: Readonly<Record<string, unknown>> = {}): FencegateError {
+  return new FencegateError('gateway_unreachable', { detail: `The gateway was not reached: ${why}.`, cause, members });
+}
+
+/** The code of the system call behind a failed request, such as ECONNREFUSED. */
+export function reasonOf(thrown: unknown): string {
+  for (let error = thrown; error instanceof Error; error = error.cause) {
+    if ('code' in error && typeof error.code === 'string') return error.code;
+  }
+  return 'the connection failed';
+}
+
+export function queryText(query: Query): string {
+  const pairs = Object.entries(query).flatMap(([name, value]): [string, string][] => (value === undefined || value === null ? [] : [[name, String(value)]]));
+  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`;
+}

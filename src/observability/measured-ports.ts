@@ -1,0 +1,95 @@
+import type { AuditAction } from '../domain/audit-record.ts';
+import type { Clock } from '../domain/clock.ts';
+import { asGatewayError } from '../domain/errors.ts';
+import type { Journal, JournalOp, RefusalLog } from '../domain/journal.ts';
+import type { LockService } from '../domain/lock-api.ts';
+import type { Metrics } from './metrics.ts';
+
+/**
+ * The ports of a gateway with measuring around them: the core and the adapters do not know that they are measured. What is counted
+ * is what was decided, so that metrics and audit log tell the same story.
+ */
+
+/** Counts each refusal by its code. */
+export function countingRefusals(refusals: RefusalLog, metrics: Metrics): RefusalLog {
+  const count = ({ code }: { readonly code: string | null }): void => metrics.refused(code ?? 'none');
+  return {
+    refused: (record) => {
+      count(record);
+      return refusals.refused(record);
+    },
+    refusedEarly: (record) => {
+      count(record);
+      refusals.refusedEarly(record);
+    },
+    flush: () => refusals.flush(),
+  };
+}
+
+/** How a lease ended, by the action that records it. */
+const ENDINGS: Readonly<Partial<Record<AuditAction, string>>> = {
+  lease_release: 'released',
+  lease_expire: 'expired',
+  lease_break: 'broken',
+  lease_lose: 'lost',
+};
+
+/** Measures how long a commit takes for whoever waits for it, and how long leases are held between their records. */
+export function measuredJournal(journal: Journal, metrics: Metrics, clock: Clock): Journal {
+  // Bounded by the leases that live: a lease that was granted before this start is in it never.
+  const heldSince = new Map<string, number>();
+  const note = (op: JournalOp, nowMs: number): void => {
+    if (op.op !== 'audit' || op.record.leaseRef === null) return;
+    const { action, leaseRef } = op.record;
+    if (action === 'lease_grant' && !heldSince.has(leaseRef)) heldSince.set(leaseRef, nowMs);
+    const since = heldSince.get(leaseRef);
+    const reason = ENDINGS[action];
+    if (reason === undefined || since === undefined) return;
+    heldSince.delete(leaseRef);
+    metrics.held(reason, (nowMs - since) / 1_000);
+  };
+  return withOwn(journal, {
+    commit: async (ops) => {
+      const startedMs = clock.monotonicMs();
+      const receipt = await journal.commit(ops);
+      const nowMs = clock.monotonicMs();
+      metrics.journalCommit((nowMs - startedMs) / 1_000);
+      for (const op of ops) note(op, nowMs);
+      return receipt;
+    },
+  });
+}
+
+/** Measures how long an acquisition takes until it is granted, told to wait, or refused. */
+export function measuredLocks(locks: LockService, metrics: Metrics, clock: Clock): LockService {
+  return withOwn(locks, {
+    acquire: async (caller, request, signal) => {
+      const startedMs = clock.monotonicMs();
+      const done = (result: string): void => metrics.acquired(request.mode, result, (clock.monotonicMs() - startedMs) / 1_000);
+      try {
+        const answer = await locks.acquire(caller, request, signal);
+        done(answer.lease.state);
+        return answer;
+      } catch (thrown) {
+        done(asGatewayError(thrown).code);
+        throw thrown;
+      }
+    },
+  });
+}
+
+/** `port` with some methods of our own; everything else goes straight through, getters included. */
+function withOwn<T extends object>(port: T, own: Partial<T>): T {
+  const methods = new Map<PropertyKey, unknown>(Object.entries(own));
+  return new Proxy(port, {
+    get(target, key) {
+      const known = methods.get(key);
+      if (known !== undefined) return known;
+      const value: unknown = Reflect.get(target, key, target);
+      if (typeof value !== 'function') return value;
+      const bound: unknown = value.bind(target);
+      methods.set(key, bound);
+      return bound;
+    },
+  });
+}
