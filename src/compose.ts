@@ -23,8 +23,8 @@ import { statusOf } from './http/status.ts';
 import { openJournal } from './journal/open-journal.ts';
 import { createLockService } from './locks/create-lock-service.ts';
 import { gatewayMetrics } from './observability/gateway-metrics.ts';
-import { countingRefusals, measuredJournal, measuredLocks } from './observability/measured-ports.ts';
 import type { Logger } from './observability/logger.ts';
+import { countingRefusals, measuredJournal, measuredLocks } from './observability/measured-ports.ts';
 import { linuxTime, SystemClock } from './observability/system-clock.ts';
 import { systemRandom } from './observability/system-random.ts';
 import { VolumeSet } from './storage/volume-set.ts';
@@ -41,8 +41,12 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const random = systemRandom;
   const auditKey = readAuditKey(config);
   const opened = await openJournal({
-    dataDirectory: config.dataDir, clock, random, takeoverAfterMs: config.takeoverAfterMs,
-    auditKeys: auditKey === null ? [] : [auditKey], retention: config.audit,
+    dataDirectory: config.dataDir,
+    clock,
+    random,
+    takeoverAfterMs: config.takeoverAfterMs,
+    auditKeys: auditKey === null ? [] : [auditKey],
+    retention: config.audit,
   });
   const { start, takeOver } = opened;
   const metrics = gatewayMetrics({ lanes: () => volumes.lanes(), journal: () => opened.stats() });
@@ -52,7 +56,11 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const predecessorExited = takeOver?.seenToExit ?? true;
   const mtimes = new CommitMtimes(start);
   const volumes = new VolumeSet({
-    policies: config.volumes, clock, random, gatewayUuid: start.gatewayUuid, journalUuid: start.journalUuid,
+    policies: config.volumes,
+    clock,
+    random,
+    gatewayUuid: start.gatewayUuid,
+    journalUuid: start.journalUuid,
     markedAsBackup: () => start.markedAsBackup,
     record: (volume) => volumeRecord({ start, journal, clock }, volume),
     journalKnows: (volume) => journalKnows(start, [volume]),
@@ -66,7 +74,11 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
     onStampFailure: (volume, error) => logger.error({ volume, error }, 'the token stamp could not be written'),
   });
   const locks = createLockService({
-    clock, random, journal, refusals, ceilings: volumes,
+    clock,
+    random,
+    journal,
+    refusals,
+    ceilings: volumes,
     statusOf,
     policy: (volume) => volumes.policy(volume),
     fenceLevel: (volume) => (volumes.policy(volume).path === null ? null : volumes.get(volume).fenceLevel),
@@ -76,32 +88,72 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const settleLoop = createSettleLoop(clock, (error) => logger.error({ error }, 'an unknown outcome could not be settled yet'));
   const digests = new CommittedDigests(journal);
   const writer = createWriter({
-    volumes, journal, refusals, leases: locks.writeLeases, clock, random, steps: overrides.steps ?? noSteps, statusOf,
-    mutex: new ResourceMutex(clock), settleLoop, runningKeys: new RunningKeys(), quota: new StagedQuota(), digests, mtimes,
+    volumes,
+    journal,
+    refusals,
+    leases: locks.writeLeases,
+    clock,
+    random,
+    steps: overrides.steps ?? noSteps,
+    statusOf,
+    mutex: new ResourceMutex(clock),
+    settleLoop,
+    runningKeys: new RunningKeys(),
+    quota: new StagedQuota(),
+    digests,
+    mtimes,
   });
   let draining = false;
   const deadline = new AbortController();
   const app = buildApp({
-    writer, volumes, locks: measuredLocks(locks.service, metrics, clock), events: locks.events, journal, refusals, digests, clock, random, log: logger,
+    writer,
+    volumes,
+    locks: measuredLocks(locks.service, metrics, clock),
+    events: locks.events,
+    journal,
+    refusals,
+    digests,
+    clock,
+    random,
+    log: logger,
     administration: createAdministration({
-      volumes, journal, start,
+      volumes,
+      journal,
+      start,
       breakLock: (caller, request) => locks.breakLock(caller, request),
       rebase: { start, journal, clock, volumes: volumes.all(), locks },
       doctor: {
-        clock, volumes, settleLoop, locks: locks.service, held: () => locks.held(), waitFor: () => locks.waitFor(), coordinator: () => locks.readiness(),
+        clock,
+        volumes,
+        settleLoop,
+        locks: locks.service,
+        held: () => locks.held(),
+        waitFor: () => locks.waitFor(),
+        coordinator: () => locks.readiness(),
         volumeFindings: () => volumes.all().flatMap(({ findings }) => findings),
       },
     }),
-    health: createHealth({ volumes, journal, coordinator: () => locks.readiness(), isDraining: () => draining, distrust: () => distrustOf(start, volumes) }),
+    health: createHealth({
+      volumes,
+      journal,
+      coordinator: () => locks.readiness(),
+      isDraining: () => draining,
+      distrust: () => distrustOf(start, volumes),
+    }),
     authenticate: ({ authorization }, peer) => authenticator.authenticate({ authorization, certificateName: peer?.commonName ?? null }),
     metricsText: () => metrics.text(),
     isDraining: () => draining,
     deadline: deadline.signal,
     settings: {
       tls: config.tls === null ? null : readTls(config.tls),
-      authenticated: authenticator.required, allowedHosts: config.allowedHosts, allowedOrigins: config.allowedOrigins,
-      bodyBytesMax: config.bodyMaxBytes, rateLimitPerSecond: config.rateLimitPerSecond,
-      uploadsPerPrincipalMax: config.uploads.perPrincipalMax, uploadIdleMs: config.uploads.idleMs, uploadMinBytesPerSecond: config.uploads.bytesPerSecondMin,
+      authenticated: authenticator.required,
+      allowedHosts: config.allowedHosts,
+      allowedOrigins: config.allowedOrigins,
+      bodyBytesMax: config.bodyMaxBytes,
+      rateLimitPerSecond: config.rateLimitPerSecond,
+      uploadsPerPrincipalMax: config.uploads.perPrincipalMax,
+      uploadIdleMs: config.uploads.idleMs,
+      uploadMinBytesPerSecond: config.uploads.bytesPerSecondMin,
       eventLoopDelayMsMax: LIMITS.eventLoopDelayMsMax,
     },
   });
@@ -118,7 +170,10 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
         const ceilings = volumes.all().map(({ ceilingFound }) => ceilingFound);
         await locks.restore(start, {
           above: tokensAbove(journalKnows(start, names), ceilings),
-          comeBack: leasesComeBack(start, volumes.all().map(({ verdict }) => verdict)),
+          comeBack: leasesComeBack(
+            start,
+            volumes.all().map(({ verdict }) => verdict),
+          ),
         });
         await journal.commit([{ op: 'audit', record: startRecord(clock, takeOver === null ? 'start' : 'take_over') }]);
         await app.listen({ host: config.host, port: config.port });
@@ -131,7 +186,9 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
     },
     async stop() {
       draining = true;
-      const late = clock.after(config.drainMs, () => deadline.abort(new GatewayError('draining', { detail: 'The gateway is shutting down.', retryAfterMs: 5_000 })));
+      const late = clock.after(config.drainMs, () =>
+        deadline.abort(new GatewayError('draining', { detail: 'The gateway is shutting down.', retryAfterMs: 5_000 })),
+      );
       await locks.endAll('shutdown', null);
       await app.close();
       late.cancel();

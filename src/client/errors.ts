@@ -61,7 +61,10 @@ export class FencegateError extends Error {
  * @example
  * if (isFencegateError(error, 'lock_not_acquired', 'deadlock')) return 'busy';
  */
-export function isFencegateError<C extends FencegateErrorCode>(thrown: unknown, ...codes: readonly C[]): thrown is FencegateError & { readonly code: C } {
+export function isFencegateError<C extends FencegateErrorCode>(
+  thrown: unknown,
+  ...codes: readonly C[]
+): thrown is FencegateError & { readonly code: C } {
   return thrown instanceof FencegateError && (codes.length === 0 || codes.some((code) => code === thrown.code));
 }
 

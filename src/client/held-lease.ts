@@ -5,6 +5,9 @@ import { FencegateError } from './errors.ts';
 
 export type HeldLeaseState = 'held' | 'released' | 'lost';
 
+/** Who says so: the clock of this process, which is early, or the gateway. */
+export type LostBy = 'clock' | 'gateway';
+
 export interface HeldLeaseParts {
   readonly clock: ClientClock;
   readonly lease: Lease;
@@ -38,6 +41,7 @@ export class HeldLease {
   #untilMs: number;
   #state: HeldLeaseState = 'held';
   #loss: FencegateError | null = null;
+  #lostBy: LostBy | null = null;
   #timer: ClientTimer | null = null;
 
   constructor({ clock, lease, untilMs, holdUntilMs, marginMs }: HeldLeaseParts) {
@@ -77,8 +81,12 @@ export class HeldLease {
     return this.#loss;
   }
 
+  get lostBy(): LostBy | null {
+    return this.#lostBy;
+  }
+
   get state(): HeldLeaseState {
-    if (this.#state === 'held' && this.remainingMs <= 0) this.lose('expired', 'by the clock of this process');
+    if (this.#state === 'held' && this.remainingMs <= 0) this.lose('expired', 'clock');
     return this.#state;
   }
 
@@ -94,7 +102,7 @@ export class HeldLease {
   /** Throws `lease_lost` or `lease_released`. */
   assertHeld(): void {
     const { state } = this;
-    if (state === 'lost') throw this.#loss ?? lossOf(this.#token, 'lost', '');
+    if (state === 'lost') throw this.#loss ?? lossOf(this.#token, 'lost', 'clock');
     if (state === 'released') throw new FencegateError('lease_released', { detail: 'The lease was released by this process.' });
   }
 
@@ -120,10 +128,11 @@ export class HeldLease {
   }
 
   /** The first reason stands. No write is made from here on; `signal` tells those who listen. */
-  lose(reason: string, how: string): void {
+  lose(reason: string, by: LostBy): void {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
-    this.#loss = lossOf(this.#token, reason, how);
+    this.#lostBy = by;
+    this.#loss = lossOf(this.#token, reason, by);
     this.#over();
     this.#controller.abort(this.#loss);
   }
@@ -150,7 +159,8 @@ function defaultMarginMs(ttlMs: number): number {
   return Math.min(CLIENT_LIMITS.marginMsMax, Math.max(CLIENT_LIMITS.marginMsMin, ttlMs * CLIENT_LIMITS.marginPart));
 }
 
-function lossOf(token: string, reason: string, how: string): FencegateError {
-  const detail = `The lease is lost: ${reason}${how === '' ? '' : ` (${how})`}. Nothing more is written under token ${token}.`;
+function lossOf(token: string, reason: string, by: LostBy): FencegateError {
+  const source = by === 'clock' ? 'by the clock of this process' : 'says the gateway';
+  const detail = `The lease is lost: ${reason}, ${source}. Nothing more is written under token ${token}.`;
   return new FencegateError('lease_lost', { detail, members: { reason, fencing_token: token } });
 }

@@ -9,11 +9,13 @@ import type { Transport } from './transport.ts';
  */
 export class Leftovers {
   readonly #transport: Transport;
+  readonly #onAdd: () => void;
   /** By lease id or hold id. */
   readonly #entries = new Map<string, () => Promise<void>>();
 
-  constructor(transport: Transport) {
+  constructor(transport: Transport, onAdd: () => void) {
     this.#transport = transport;
+    this.#onAdd = onAdd;
   }
 
   get size(): number {
@@ -61,6 +63,7 @@ export class Leftovers {
     this.#entries.set(key, giveBack);
     const oldest = this.#entries.keys().next().value;
     if (this.#entries.size > CLIENT_LIMITS.leftoversMax && oldest !== undefined) this.#entries.delete(oldest);
+    this.#onAdd();
   }
 
   async #release(leaseId: string, query: { readonly all?: boolean; readonly hold_id?: string }): Promise<void> {

@@ -1,3 +1,4 @@
+import type { ClientClock, ClientTimer } from './clock.ts';
 import type { LeaseMode } from './contract/answers.ts';
 import { FencegateError } from './errors.ts';
 
@@ -37,8 +38,8 @@ class Entry implements Place {
 
 export interface LineOptions {
   readonly priority: number;
-  /** `null`: without limit. */
-  readonly wait: { readonly forMs: number; readonly until: (run: () => void) => () => void } | null;
+  /** `undefined`: without limit. */
+  readonly waitMs: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -47,9 +48,14 @@ export interface LineOptions {
  * the second one re-enter; so they wait for each other here, first come first served among equal priorities.
  */
 export class LocalLine {
+  readonly #clock: ClientClock;
   readonly #held = new Set<Entry>();
   #waiting: Waiter[] = [];
   readonly #upgrading = new Set<Entry>();
+
+  constructor(clock: ClientClock) {
+    this.#clock = clock;
+  }
 
   /** Resolves when no other task of this process is in the way. Rejects with `lock_not_acquired`, or with the signal's reason. */
   async enter(resources: readonly string[], mode: LeaseMode, options: LineOptions): Promise<Place> {
@@ -88,10 +94,11 @@ export class LocalLine {
     this.#pump();
   }
 
-  #admission(entry: Entry, { wait, signal }: Omit<LineOptions, 'priority'>, priority: number): Promise<void> {
+  #admission(entry: Entry, { waitMs, signal }: Omit<LineOptions, 'priority'>, priority: number): Promise<void> {
     return new Promise((resolve, reject) => {
+      let timer: ClientTimer | null = null;
       const finish = (end: () => void): void => {
-        cancelTimer();
+        timer?.cancel();
         signal?.removeEventListener('abort', onAbort);
         this.#waiting = this.#waiting.filter((waiter) => waiter.entry !== entry);
         end();
@@ -103,12 +110,12 @@ export class LocalLine {
       const onAbort = (): void => giveUp(signal?.reason);
       const before = this.#waiting.findIndex((waiter) => waiter.priority < priority);
       this.#waiting.splice(before === -1 ? this.#waiting.length : before, 0, { entry, priority, admit: () => finish(resolve) });
-      let cancelTimer = (): void => undefined;
       signal?.addEventListener('abort', onAbort, { once: true });
       this.#pump();
       if (this.#held.has(entry)) return;
-      if (wait !== null && wait.forMs <= 0) giveUp(occupied());
-      else if (wait !== null) cancelTimer = wait.until(() => giveUp(occupied()));
+      if (waitMs === undefined) return;
+      if (waitMs <= 0) giveUp(occupied());
+      else timer = this.#clock.after(waitMs, () => giveUp(occupied()), true);
     });
   }
 
@@ -127,5 +134,8 @@ export class LocalLine {
 }
 
 function occupied(): FencegateError {
-  return new FencegateError('lock_not_acquired', { detail: 'Another task of this process holds the resource, or is before this one.', members: { local: true } });
+  return new FencegateError('lock_not_acquired', {
+    detail: 'Another task of this process holds the resource, or is before this one.',
+    members: { local: true },
+  });
 }

@@ -1,8 +1,8 @@
 import { CLIENT_LIMITS } from './client-limits.ts';
 import type { ClientClock } from './clock.ts';
 import { FencegateError } from './errors.ts';
-import { RETRY_RULES } from './retry-rules.ts';
 import { pause } from './pause.ts';
+import { RETRY_RULES } from './retry-rules.ts';
 
 export interface RetryDeps {
   readonly clock: ClientClock;

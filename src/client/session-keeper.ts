@@ -1,11 +1,11 @@
 import type { ClientEventListener } from './client-events.ts';
 import { CLIENT_LIMITS } from './client-limits.ts';
 import type { ClientTimer } from './clock.ts';
-import type { Heartbeat, Lease, Session } from './contract/answers.ts';
+import type { CreateSession, Heartbeat, Lease, Session } from './contract/answers.ts';
 import { FencegateError, isFencegateError } from './errors.ts';
 import type { HeldLease } from './held-lease.ts';
 import { Leftovers } from './leftovers.ts';
-import { jitteredDelayMs } from './retrying.ts';
+import { jitteredDelayMs, retrying } from './retrying.ts';
 import type { Transport } from './transport.ts';
 
 /** Something that must be kept alive: a lease, or a place in a line. */
@@ -47,7 +47,7 @@ export class SessionKeeper {
   constructor(transport: Transport, options: SessionKeeperOptions) {
     this.#transport = transport;
     this.#options = options;
-    this.leftovers = new Leftovers(transport);
+    this.leftovers = new Leftovers(transport, () => this.#schedule());
   }
 
   /** The id of a live session that can carry a lease of `ttlMs`. Several callers at once get the same one (case R21). */
@@ -88,7 +88,7 @@ export class SessionKeeper {
   gone(sessionId: string): void {
     if (this.#session?.id !== sessionId) return;
     this.#session = null;
-    for (const lease of [...this.#leases]) if (lease.sessionId === sessionId) lease.lose('session_ended', 'the gateway ended the session');
+    for (const lease of [...this.#leases]) if (lease.sessionId === sessionId) lease.lose('session_ended', 'gateway');
   }
 
   /** One heartbeat now; resolves also when it fails. */
@@ -126,22 +126,14 @@ export class SessionKeeper {
     const { clientId } = this.#options;
     try {
       let sentMs = 0;
-      const made = await this.#transport.repeated<Session>(
-        {
-          method: 'POST',
-          path: '/v1/sessions',
-          get json() {
-            return { ttl_ms: ttlMs, client_id: clientId };
-          },
-          signal: this.#closing.signal,
-        },
-        // A session that nobody learned of holds nothing, and ends by itself.
-        {
-          keyed: true,
-          repeatable: () => true,
-        },
-      );
-      sentMs = this.#transport.clock.monotonicMs();
+      const json: CreateSession = { ttl_ms: ttlMs, client_id: clientId };
+      const { signal } = this.#closing;
+      const attempt = (): Promise<Session> => {
+        sentMs = this.#transport.clock.monotonicMs();
+        return this.#transport.json<Session>({ method: 'POST', path: '/v1/sessions', json, signal });
+      };
+      // A session that nobody learned of holds nothing, and ends by itself.
+      const made = await retrying(this.#transport, attempt, { keyed: true, signal });
       this.#session = { id: made.session_id, ttlMs: made.ttl_ms, renewedMs: sentMs };
       return this.#session;
     } finally {
@@ -154,7 +146,7 @@ export class SessionKeeper {
     const { loss } = lease;
     if (loss === null) return;
     // The gateway may still keep it, and the next heartbeat would renew it for nobody.
-    this.leftovers.addLease(lease.leaseId);
+    if (lease.lostBy === 'clock' && this.#session?.id === lease.sessionId) this.leftovers.addLease(lease.leaseId);
     this.#options.onEvent({ type: 'lease_lost', leaseRef: lease.leaseRef, resources: lease.resources, error: loss });
     this.#schedule();
   }
@@ -177,7 +169,10 @@ export class SessionKeeper {
   #everyMs(): number | null {
     const ttls = [...this.#leases, ...this.#waiting].map(({ ttlMs }) => ttlMs);
     if (ttls.length === 0 && this.leftovers.size === 0) return null;
-    return Math.max(CLIENT_LIMITS.heartbeatMsMin, Math.min(this.#session?.ttlMs ?? CLIENT_LIMITS.sessionTtlMs, ...ttls) / CLIENT_LIMITS.heartbeatsPerTtl);
+    return Math.max(
+      CLIENT_LIMITS.heartbeatMsMin,
+      Math.min(this.#session?.ttlMs ?? CLIENT_LIMITS.sessionTtlMs, ...ttls) / CLIENT_LIMITS.heartbeatsPerTtl,
+    );
   }
 
   /** One at a time. Never rejects. */
@@ -227,7 +222,7 @@ export class SessionKeeper {
     } catch {
       // The loss is certain; only its reason stays unknown.
     }
-    lease.lose(reason, 'says the gateway');
+    lease.lose(reason, 'gateway');
   }
 }
 

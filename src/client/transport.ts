@@ -167,6 +167,8 @@ export function reasonOf(thrown: unknown): string {
 }
 
 export function queryText(query: Query): string {
-  const pairs = Object.entries(query).flatMap(([name, value]): [string, string][] => (value === undefined || value === null ? [] : [[name, String(value)]]));
+  const pairs = Object.entries(query).flatMap(([name, value]): [string, string][] =>
+    value === undefined || value === null ? [] : [[name, String(value)]],
+  );
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`;
 }

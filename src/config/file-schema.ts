@@ -63,7 +63,7 @@ export const FILE_SCHEMA = Type.Object(
     audit: Type.Optional(
       Type.Object(
         {
-          keep_days: Type.Optional(Type.Integer({ minimum: 1, maximum: KEEP_DAYS_MAX })),
+          keep_days: Type.Optional(Type.Integer({ minimum: LIMITS.auditKeepDaysMin, maximum: KEEP_DAYS_MAX })),
           keep_bytes: Type.Optional(Type.Integer({ minimum: KEEP_BYTES_MIN, maximum: Number.MAX_SAFE_INTEGER })),
           key_file: Type.Optional(Type.String({ minLength: 1 })),
         },

@@ -55,6 +55,24 @@ export interface WaitForEdge {
   readonly resource: string;
 }
 
+/** A live lease as a diagnosis sees it. */
+export interface LeaseCondition {
+  readonly leaseRef: string;
+  readonly clientId: string | null;
+  readonly principal: string;
+  readonly resources: readonly Resource[];
+  readonly state: 'waiting' | 'held' | 'ending';
+  /** `null`: a token-less write, which has no session. */
+  readonly sessionRef: string | null;
+  /** How long it is held, or waits, ms. */
+  readonly ageMs: number;
+  /** How long nothing was heard of its client, ms; `null` for a token-less write, whose request is its sign of life. */
+  readonly silentMs: number | null;
+  readonly ttlMs: number;
+  /** Why its client counts as gone for certain; `null` when that is not proven. */
+  readonly gone: 'session_ended' | 'silent' | null;
+}
+
 export interface DoctorReport {
   readonly at: string;
   readonly healthy: boolean;

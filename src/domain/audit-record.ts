@@ -4,9 +4,28 @@ import type { FencingToken } from './fencing-token.ts';
 
 /** The actions of the audit log; a closed list, part of the contract. */
 export const AUDIT_ACTIONS = [
-  'put', 'mkdir', 'patch', 'append', 'upload', 'delete', 'move', 'copy',
-  'lease_grant', 'lease_refuse', 'lease_convert', 'lease_release', 'lease_expire', 'lease_break', 'lease_lose', 'lease_cancel', 'deadlock',
-  'fence_rebase', 'volume_adopt', 'doctor_fix', 'start', 'take_over',
+  'put',
+  'mkdir',
+  'patch',
+  'append',
+  'upload',
+  'delete',
+  'move',
+  'copy',
+  'lease_grant',
+  'lease_refuse',
+  'lease_convert',
+  'lease_release',
+  'lease_expire',
+  'lease_break',
+  'lease_lose',
+  'lease_cancel',
+  'deadlock',
+  'fence_rebase',
+  'volume_adopt',
+  'doctor_fix',
+  'start',
+  'take_over',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

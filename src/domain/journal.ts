@@ -76,11 +76,24 @@ export interface IdempotencyRow {
 
 export type JournalOp =
   /** Raises only (I2); a lower or equal token of the same lease is a no-op. `named`: by a lease that a client asked for. */
-  | { readonly op: 'raise_mark'; readonly resource: Resource; readonly token: FencingToken; readonly leaseRef: string | null; readonly principal: string | null; readonly named: boolean }
+  | {
+      readonly op: 'raise_mark';
+      readonly resource: Resource;
+      readonly token: FencingToken;
+      readonly leaseRef: string | null;
+      readonly principal: string | null;
+      readonly named: boolean;
+    }
   | { readonly op: 'audit'; readonly record: AuditDraft }
   | { readonly op: 'intent'; readonly intent: Intent }
   /** The last word on an operation after its intent: supersedes the record shown for it, and changes its idempotency row (aborted: removed). */
-  | { readonly op: 'outcome'; readonly operationId: string; readonly outcome: StoredOutcome; readonly record: AuditDraft; readonly answer: StoredAnswer | null }
+  | {
+      readonly op: 'outcome';
+      readonly operationId: string;
+      readonly outcome: StoredOutcome;
+      readonly record: AuditDraft;
+      readonly answer: StoredAnswer | null;
+    }
   | { readonly op: 'lease_put'; readonly lease: StoredLease }
   | { readonly op: 'lease_end'; readonly leaseRef: string; readonly reason: string; readonly endedAt: string }
   | { readonly op: 'session_put'; readonly session: StoredSession }

@@ -1,6 +1,6 @@
-import type { Caller } from './principal.ts';
 import type { FencingToken } from './fencing-token.ts';
 import type { JournalOp } from './journal.ts';
+import type { Caller } from './principal.ts';
 import type { Resource } from './resource.ts';
 
 export type LeaseMode = 'exclusive' | 'shared';
@@ -28,7 +28,11 @@ export interface TokenFacts {
   /** The live lease on this resource that carries the presented token. */
   readonly live: HeldLease | null;
   /** Whose lease stands at the mark, live or ended. */
-  readonly atMark: { readonly leaseRef: string; readonly principal: string | null; readonly ended: { readonly reason: string; readonly endedAt: string | null } | null } | null;
+  readonly atMark: {
+    readonly leaseRef: string;
+    readonly principal: string | null;
+    readonly ended: { readonly reason: string; readonly endedAt: string | null } | null;
+  } | null;
   /** The resource was ever leased by name (policy `once_leased`). */
   readonly everNamed: boolean;
 }

@@ -55,7 +55,6 @@ export const LIMITS = {
   refusedBodyDrainBytesMax: 33_554_432,
   refusedBodyDrainMsMax: 2_000,
   multipartFilesMax: 1_000,
-  multipartFieldsMax: 0,
   /** How long a multipart parser may say nothing after the last byte before the body counts as malformed. */
   multipartSettleMs: 2_000,
   /** A refused body up to this declared size is read and dropped, and the connection stays open. */
@@ -148,6 +147,19 @@ export const LIMITS = {
   refusalWindowMs: 1_000,
 
   doctorLocksMax: 1_000,
+  /** Findings of one kind; the newest or first of them are enough to act on. */
+  doctorFindingsMax: 100,
+  /** Newest commits of each verb, and files of them, that are compared with what is on the volume. */
+  doctorCommitsMax: 200,
+  doctorFilesMax: 300,
+  doctorChainRecordsMax: 5_000,
+  doctorCheckMsMax: 5_000,
+  /** A cycle of waits that is younger is about to be broken by the lock service itself. */
+  standingDeadlockMs: 1_000,
+  volumeSlowMs: 1_000,
   heldLongMs: 300_000,
   queueLong: 100,
+  refusalsRepeatedMin: 10,
+  refusalsRepeatedWindowMs: 300_000,
+  refusalsRepeatedKeysMax: 10_000,
 } as const;

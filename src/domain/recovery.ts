@@ -20,6 +20,8 @@ export interface VolumeFinding {
   /** `volume/path`, when the finding is about one file. */
   readonly resource: string | null;
   readonly evidence: string;
+  /** The name inside the gateway's own directory on the volume, when the finding is about one that can be removed. */
+  readonly entry?: string;
 }
 
 /** What became of one intent; `after` is what stands at the target now, where that is known. */

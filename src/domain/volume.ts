@@ -133,7 +133,10 @@ export interface Volume {
   limitVisible(resource: Resource, visibleBytes: number | null): void;
 
   open(resource: Resource): Promise<OpenedFile>;
-  list(directory: Resource | null, page: { readonly limit: number; readonly cursor: string | null }): Promise<{ readonly entries: readonly DirectoryEntry[]; readonly nextCursor: string | null }>;
+  list(
+    directory: Resource | null,
+    page: { readonly limit: number; readonly cursor: string | null },
+  ): Promise<{ readonly entries: readonly DirectoryEntry[]; readonly nextCursor: string | null }>;
   /** Facts of the last commit of ours, to notice writers that bypass the gateway. */
   changedBehindOurBack(resource: Resource, facts: FileFacts): boolean;
 }

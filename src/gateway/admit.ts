@@ -3,8 +3,8 @@
  * What is decided here is decided again in the commit section (I1).
  */
 import { GatewayError, refuse } from '../domain/errors.ts';
-import { etagOf, type TargetFacts } from '../domain/file-facts.ts';
 import { type FencingToken, parseFencingToken } from '../domain/fencing-token.ts';
+import { etagOf, type TargetFacts } from '../domain/file-facts.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Place, Volume } from '../domain/volume.ts';
 import type { WriteDeps } from './deps.ts';
@@ -29,7 +29,13 @@ function journalUnavailable(): GatewayError {
  * Judges the token of one resource.
  * @returns the token, or `null` for a token-less write that the volume's policy allows.
  */
-export async function admitToken(deps: WriteDeps, operation: Operation, volume: Volume, resource: Resource, text: string | null): Promise<FencingToken | null> {
+export async function admitToken(
+  deps: WriteDeps,
+  operation: Operation,
+  volume: Volume,
+  resource: Resource,
+  text: string | null,
+): Promise<FencingToken | null> {
   if (text === null) return admitTokenless(deps, operation, volume, resource);
   const token = readToken(deps, operation, volume, resource, text);
   operation.presented = token;

@@ -1,7 +1,7 @@
 /** Steps 2 to 7 for writes without a body that change one name: DELETE, and making or removing a directory. */
 import type { AuditAction } from '../domain/audit-record.ts';
-import { etagOf, type TargetFacts } from '../domain/file-facts.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import { etagOf, type TargetFacts } from '../domain/file-facts.ts';
 import type { ApplyPlan } from '../domain/intent.ts';
 import type { StoredAnswer } from '../domain/journal.ts';
 import type { Resource } from '../domain/resource.ts';

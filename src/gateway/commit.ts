@@ -36,7 +36,10 @@ export interface Section {
  * names are durable; or it stays entered, in the hands of the settle loop, while the volume does not tell what happened.
  */
 export async function commitSection(deps: WriteDeps, operation: Operation, right: WriteRight, decide: () => Promise<Section>): Promise<StoredAnswer> {
-  const leaveMutex = await deps.mutex.enter(right.grants.map((g) => g.resource.key), operation.envelope.signal);
+  const leaveMutex = await deps.mutex.enter(
+    right.grants.map((g) => g.resource.key),
+    operation.envelope.signal,
+  );
   let leave = leaveMutex;
   let kept = false;
   try {
@@ -240,7 +243,10 @@ function finish(deps: WriteDeps, section: Section, operation: Operation): void {
 }
 
 /** The parent that a write was admitted under must be the parent that it commits under (trap F24). */
-export function assertSameParent(admitted: { readonly dev: bigint; readonly ino: bigint } | null, now: { readonly dev: bigint; readonly ino: bigint } | null): void {
+export function assertSameParent(
+  admitted: { readonly dev: bigint; readonly ino: bigint } | null,
+  now: { readonly dev: bigint; readonly ino: bigint } | null,
+): void {
   if (admitted === null) return;
   if (now?.dev === admitted.dev && now.ino === admitted.ino) return;
   throw refuse('not_found', 'The directory of this file was moved, replaced or removed while the body was sent.');

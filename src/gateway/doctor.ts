@@ -36,9 +36,11 @@ export async function examine(deps: DoctorDeps): Promise<DoctorReport> {
 }
 
 function volumeFindings(deps: DoctorDeps): Finding[] {
-  return deps.volumeFindings().map(({ code, severity, volume, resource, evidence }) =>
-    finding(code, severity === 'error' ? 'critical' : severity, resource ?? volume, { volume, what: evidence }),
-  );
+  return deps
+    .volumeFindings()
+    .map(({ code, severity, volume, resource, evidence }) =>
+      finding(code, severity === 'error' ? 'critical' : severity, resource ?? volume, { volume, what: evidence }),
+    );
 }
 
 function unknownOutcomes(deps: DoctorDeps): Finding[] {
@@ -63,5 +65,12 @@ function longQueues(locks: readonly LockView[]): Finding[] {
 }
 
 function finding(code: string, severity: FindingSeverity, resource: string | null, evidence: Record<string, unknown>): Finding {
-  return { id: `${code}:${resource ?? ''}:${String(evidence['lease_ref'] ?? evidence['operation_id'] ?? '')}`, code, severity, resource, evidence, fix: null };
+  return {
+    id: `${code}:${resource ?? ''}:${String(evidence['lease_ref'] ?? evidence['operation_id'] ?? '')}`,
+    code,
+    severity,
+    resource,
+    evidence,
+    fix: null,
+  };
 }

@@ -1,5 +1,5 @@
-import { etagOf, type FileFacts } from '../domain/file-facts.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import { etagOf, type FileFacts } from '../domain/file-facts.ts';
 import type { StoredAnswer } from '../domain/journal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Volume } from '../domain/volume.ts';

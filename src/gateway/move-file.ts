@@ -95,7 +95,10 @@ async function decide(operation: Operation, right: WriteRight, moving: Moving, p
     prepare: () => volume.writeManifest(operation.id, [intent], [to]),
     sync: () => Promise.resolve(),
     apply: async () => {
-      if (under.parent === null) places.push((under = await volume.makeParents(under)));
+      if (under.parent === null) {
+        under = await volume.makeParents(under);
+        places.push(under);
+      }
       await volume.apply(intent, under, from);
       await operation.reached('6.applied');
       await volume.syncParent(under);

@@ -1,7 +1,7 @@
 /** PATCH: a range write (copy-on-write, or in place where the volume says so) or an append (in place, under a redo record). */
 import { type GatewayError, refuse } from '../domain/errors.ts';
-import { etagOf, sameVersion, type TargetFacts } from '../domain/file-facts.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import { etagOf, sameVersion, type TargetFacts } from '../domain/file-facts.ts';
 import type { ApplyPlan, Intent } from '../domain/intent.ts';
 import type { StoredAnswer } from '../domain/journal.ts';
 import type { Resource } from '../domain/resource.ts';
@@ -233,7 +233,14 @@ function afterInPlace(target: TargetFacts, plan: ApplyPlan, mtimeNs: bigint): Ta
 }
 
 /** Bytes of an append that is not settled are hidden from readers (I3). */
-async function applyInPlace(operation: Operation, volume: Volume, intent: Intent, target: TargetFacts | null, place: Place, places: Place[]): Promise<void> {
+async function applyInPlace(
+  operation: Operation,
+  volume: Volume,
+  intent: Intent,
+  target: TargetFacts | null,
+  place: Place,
+  places: Place[],
+): Promise<void> {
   let under = place;
   if (under.parent === null) {
     under = await volume.makeParents(under);

@@ -1,7 +1,7 @@
 /** Steps 5 to 7 for one staged file that becomes the whole target: PUT, COPY, copy-on-write ranges, an append that creates. */
 import { GatewayError, refuse } from '../domain/errors.ts';
-import { etagOf, type TargetFacts } from '../domain/file-facts.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import { etagOf, type TargetFacts } from '../domain/file-facts.ts';
 import type { Intent } from '../domain/intent.ts';
 import type { StoredAnswer } from '../domain/journal.ts';
 import type { Resource } from '../domain/resource.ts';
@@ -87,7 +87,14 @@ async function decide(deps: WriteDeps, operation: Operation, token: FencingToken
 }
 
 /** Missing parents are made after the intent; a parent that vanished in between is made once more, then it is an error. */
-async function applyUnderParent(operation: Operation, volume: Volume, intent: Intent, place: Place, places: Place[], createOnly: boolean): Promise<void> {
+async function applyUnderParent(
+  operation: Operation,
+  volume: Volume,
+  intent: Intent,
+  place: Place,
+  places: Place[],
+  createOnly: boolean,
+): Promise<void> {
   let under = place;
   if (under.parent === null) under = await madeParents(volume, under, places);
   try {

@@ -1,4 +1,4 @@
-import { type Clock } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 

@@ -35,7 +35,10 @@ export function createSettleLoop(clock: Clock, onError: (error: unknown) => void
 
   const later = (unsettled: Unsettled): void => {
     if (stopped) return;
-    timers.set(unsettled, clock.after(LIMITS.settleRetryMs, () => void round(unsettled)));
+    timers.set(
+      unsettled,
+      clock.after(LIMITS.settleRetryMs, () => void round(unsettled)),
+    );
   };
 
   const round = async (unsettled: Unsettled): Promise<void> => {
@@ -63,7 +66,9 @@ export function createSettleLoop(clock: Clock, onError: (error: unknown) => void
       );
     },
     open: () =>
-      [...open].flatMap((u) => u.intents.map((intent) => ({ operationId: intent.operationId, resource: intent.resource.name, volume: u.volume.name }))),
+      [...open].flatMap((u) =>
+        u.intents.map((intent) => ({ operationId: intent.operationId, resource: intent.resource.name, volume: u.volume.name })),
+      ),
     stop: () => {
       stopped = true;
       for (const timer of timers.values()) timer.cancel();

@@ -34,5 +34,8 @@ export interface QuotaAccount {
 }
 
 function over(max: number): GatewayError {
-  return new GatewayError('insufficient_storage', { detail: `The uploads in progress of this principal would pass ${max} bytes.`, members: { staged_bytes_max: max } });
+  return new GatewayError('insufficient_storage', {
+    detail: `The uploads in progress of this principal would pass ${max} bytes.`,
+    members: { staged_bytes_max: max },
+  });
 }

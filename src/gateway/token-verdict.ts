@@ -55,6 +55,10 @@ function ended(end: { readonly reason: string; readonly endedAt: string | null }
   return refusal('lease_ended', 'The lease of this token has ended.', { reason: end.reason, ended_at: end.endedAt });
 }
 
-function refusal(code: 'token_not_issued' | 'lease_is_shared' | 'not_lease_owner' | 'stale_token' | 'lease_ended', detail: string, members: ProblemMembers) {
+function refusal(
+  code: 'token_not_issued' | 'lease_is_shared' | 'not_lease_owner' | 'stale_token' | 'lease_ended',
+  detail: string,
+  members: ProblemMembers,
+) {
   return new GatewayError(code, { detail, members });
 }

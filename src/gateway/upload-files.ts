@@ -3,8 +3,8 @@
  * unit has all intents; only then is the first file applied. A reader may meet the middle, the end states are all or none (I3 per file).
  */
 import { GatewayError, refuse } from '../domain/errors.ts';
-import { etagOf } from '../domain/file-facts.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import { etagOf } from '../domain/file-facts.ts';
 import type { Intent } from '../domain/intent.ts';
 import type { StoredAnswer } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -106,7 +106,13 @@ function partResource({ volume, target, part }: Receiving): Resource {
   return resourceOf(target.volume, [...parents, part.filename], volume.folds);
 }
 
-async function commitUpload(deps: WriteDeps, operation: Operation, right: WriteRight, volume: Volume, arrived: readonly Arrived[]): Promise<StoredAnswer> {
+async function commitUpload(
+  deps: WriteDeps,
+  operation: Operation,
+  right: WriteRight,
+  volume: Volume,
+  arrived: readonly Arrived[],
+): Promise<StoredAnswer> {
   const places: Place[] = [];
   const ordered = inCanonicalOrder(arrived.map((a) => a.resource)).flatMap((resource) => arrived.filter((a) => a.resource === resource));
   try {

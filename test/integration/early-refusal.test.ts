@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fileTarget, jsonOf, type LeaseJson, verdictOf } from '../support/gateway-client.ts';
 import { head, rawVerdict } from '../support/raw-request.ts';
 import { TIER } from '../support/tier.ts';
-import { volumeSnapshot } from '../support/volume-snapshot.ts';
+import { quietSnapshot, volumeSnapshot } from '../support/volume-snapshot.ts';
 import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
 
 /** A write that is refused on its headers: before the body, and in a way that the client gets to read (B33, I5). */
@@ -31,7 +31,7 @@ afterAll(() => gateway.stop());
 
 describe('a stale writer', () => {
   it('that sends Expect: 100-continue uploads 0 bytes, and the volume is not touched', async () => {
-    const before = volumeSnapshot(gateway.path('v'));
+    const before = await quietSnapshot(gateway.path('v'));
     const connection = gateway.raw();
     connection.send(head('PUT /v1/files/v/ledger.csv', `X-Fencing-Token: ${stale}`, 'Expect: 100-continue', `Content-Length: ${50 * MIB}`));
     await connection.until(() => connection.received.includes('\r\n\r\n'));
@@ -134,7 +134,7 @@ describe('R28: a stale token is refused by every verb that changes something', (
   ] as const;
 
   it.each(verbs)('%s', async (_verb, write) => {
-    const before = volumeSnapshot(gateway.path('v'));
+    const before = await quietSnapshot(gateway.path('v'));
     const answer = await write();
     expect(verdictOf(answer)).toBe('412 stale_token');
     expect(jsonOf(answer)).toMatchObject({ presented_token: stale, high_water_mark: expect.any(String) });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Step } from '../../src/domain/steps.ts';
 import { jsonOf, textOf, verdictOf } from '../support/gateway-client.ts';
 import { ask, head, rawVerdict } from '../support/raw-request.ts';
-import { volumeSnapshot } from '../support/volume-snapshot.ts';
+import { quietSnapshot, volumeSnapshot } from '../support/volume-snapshot.ts';
 import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
 
 /** One name, one file, one fence. Over raw sockets: a library would put a target in order before it sends it (trap F20). */
@@ -32,7 +32,7 @@ describe('B15, B30: a path that is not canonical is 400 for every method, and no
     'd/.fencegate/x', '.nfs000000001', 'd/.nfs1/x', '%2efencegate/owner', `${'x'.repeat(256)}`, `${'%C3%BC'.repeat(128)}`, `d/${'x'.repeat(256)}/y`, Array.from({ length: 17 }, () => 'y'.repeat(250)).join('/'),
   ];
   it.each(below)('%j', async (path) => {
-    const before = volumeSnapshot(gateway.path('v'));
+    const before = await quietSnapshot(gateway.path('v'));
     expect(await put(`/v1/files/v/${path}`)).toBe('400 invalid_path');
     for (const target of [`PATCH /v1/files/v/${path}`, `DELETE /v1/files/v/${path}`, `POST /v1/files/v/${path}/`]) {
       // A name that ends with a slash, or only seems to, is of another kind, which does not have every method.
@@ -69,7 +69,7 @@ describe('B15, B30: a path that is not canonical is 400 for every method, and no
 
 describe('names in JSON are plain text, under the same rules', () => {
   it.each(['v/../x', 'v/a/../b', 'v/./a', 'v//a', 'v/a//b', 'v/a/', 'v/', 'v', '/v/a', 'v/a\\b', 'v/a\u0000b', 'v/a\nb', '../a', '.fencegate/a', 'v/.fencegate/x', 'v/.nfs1', `v/${'x'.repeat(256)}`, 'v/\ud800', 'V/a', ''])('%j', async (name) => {
-    const before = volumeSnapshot(gateway.path('v'));
+    const before = await quietSnapshot(gateway.path('v'));
     for (const answer of await Promise.all([
       gateway.client.post('/v1/moves', { from: name, to: 'v/new' }), gateway.client.post('/v1/moves', { from: 'v/kept', to: name }), gateway.client.post('/v1/copies', { from: 'v/kept', to: name }),
       gateway.client.post('/v1/leases', { resource: name }), gateway.client.post('/v1/leases', { resources: ['v/other', name] }),

@@ -3,7 +3,7 @@ import { chmodSync, chownSync, linkSync, mkdirSync, readFileSync, statSync, syml
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, jsonOf, textOf, verdictOf } from '../support/gateway-client.ts';
-import { volumeSnapshot } from '../support/volume-snapshot.ts';
+import { quietSnapshot, volumeSnapshot } from '../support/volume-snapshot.ts';
 import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
 
 /** What is not a plain file or directory, and files with more than one name or less than all rights. */
@@ -47,7 +47,7 @@ describe('a special file or a link is refused at once by every verb, and stays a
     ['fifo', 'special_file'], ['socket', 'special_file'], ['link-to-file', 'symbolic_link'], ['link-to-dir', 'symbolic_link'], ['link-out', 'symbolic_link'], ['dangling', 'symbolic_link'], ['loop', 'symbolic_link'],
     ['link-out/file', 'symbolic_link'], ['link-to-dir/file', 'symbolic_link'], ['link-out/new', 'symbolic_link'], ['dangling/new', 'symbolic_link'], ['link-to-dir/sub/new', 'symbolic_link'], ['loop/new', 'symbolic_link'],
   ])('%s: 409 %s', async (name, code) => {
-    const before = volumeSnapshot(gateway.path('v'));
+    const before = await quietSnapshot(gateway.path('v'));
     for (const [verb, run] of Object.entries(verbsOn(`v/${name}`))) {
       const answer = await run();
       const listed = verb === 'list' && code === 'special_file' ? 'not_a_directory' : code;
@@ -98,7 +98,7 @@ describe('files and directories are told apart', () => {
     ['DELETE of a directory that is not there', () => gateway.client.delete('v/absent/'), '404 not_found'],
     ['listing of what is not there', () => gateway.client.get('v/absent/'), '404 not_found'],
   ])('%s', async (_what, run, verdict) => {
-    const before = volumeSnapshot(gateway.path('v'));
+    const before = await quietSnapshot(gateway.path('v'));
     expect(verdictOf(await run())).toBe(verdict);
     expect(volumeSnapshot(gateway.path('v'))).toEqual(before);
   });

@@ -6,7 +6,7 @@ import type { Step } from '../../src/domain/steps.ts';
 import { type Answer, eventually, type GatewayClient, jsonOf, type LeaseJson, type RecordJson, textOf } from '../support/gateway-client.ts';
 import type { RawAnswer, RawConnection } from '../support/raw-http.ts';
 import { ask, head } from '../support/raw-request.ts';
-import { volumeSnapshot } from '../support/volume-snapshot.ts';
+import { quietSnapshot, volumeSnapshot } from '../support/volume-snapshot.ts';
 import { bearerOf, principalsFile, startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
 
 /**
@@ -356,6 +356,10 @@ function fail(): never {
 }
 
 const volumesOf = (gateway: VolumesGateway): string[] => (gateway === gateways.open ? ['v', 'strict', 'small', 'quota', 'short', 'signed', 'still'] : ['v']);
+const quiet = async (gateway: VolumesGateway) => {
+  for (const name of volumesOf(gateway)) if (name !== 'still') await quietSnapshot(gateway.path(name));
+  return seen(gateway);
+};
 const seen = (gateway: VolumesGateway) => Object.fromEntries(volumesOf(gateway).filter((name) => name !== 'still').map((name) => [name, volumeSnapshot(gateway.path(name))]));
 
 const rows = (Object.entries(TABLE) as [ErrorCode, Row][]).map(([code, row]) => ({ code, ...row }));
@@ -364,11 +368,11 @@ describe('the table of status codes', () => {
   it.each(rows)('$status $code', async ({ code, status, make, audit, members = {}, on }) => {
     const gateway = gateways[on ?? 'open'];
     const auditor = on === 'guarded' ? gateway.client.as(bearerOf('auditor')) : gateway.client;
-    let before = seen(gateway);
+    let before = await quiet(gateway);
     let lastSeq = (await auditor.audit({ limit: 1 }))[0]?.seq ?? 0;
     const bench: Bench = { client: gateway.client, raw: gateway.raw, url: gateway.url, failAt: (step) => { failing = step; } };
     const answer = await make(bench, async () => {
-      before = seen(gateway);
+      before = await quiet(gateway);
       lastSeq = (await auditor.audit({ limit: 1 }))[0]?.seq ?? 0;
     });
 

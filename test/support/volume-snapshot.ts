@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { eventually } from './gateway-client.ts';
 
 /**
  * Everything that a refused write must not have touched: for each name its kind, inode, mode, links, size, time and bytes. Of the
@@ -14,6 +15,12 @@ export function volumeSnapshot(root: string): Readonly<Record<string, string>> {
     else look(Buffer.concat([Buffer.from(`${root}/`), name]), shown, found);
   }
   return found;
+}
+
+/** The same once nothing of earlier writes is left to tidy, which happens behind their answers. */
+export async function quietSnapshot(root: string): Promise<Readonly<Record<string, string>>> {
+  await eventually(() => stagedNames(root), (names) => names.length === 0);
+  return volumeSnapshot(root);
 }
 
 /** What lies in the incarnation directories: staged files, trash, redo entries, manifests. The stamp is written anew each second. */

@@ -51,6 +51,7 @@ function findingsOf(volume: string, present: readonly string[], unknownDirectori
     severity: 'warning',
     volume,
     resource: null,
+    entry: name,
     evidence: `${CONTROL_DIRECTORY}/${name} is an incarnation directory that this journal never published. It was left alone.`,
   }));
   const known = (name: string): boolean =>

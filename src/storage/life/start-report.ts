@@ -15,6 +15,8 @@ export type VolumeStartResult =
       /** Made once, kept through adoption; `null` on a read-only volume. */
       readonly volumeUuid: string | null;
       readonly findings: readonly VolumeFinding[];
+      /** True when the directory `name` inside the gateway's own one is gone; false when something is in it. */
+      readonly removeEmpty: (name: string) => Promise<boolean>;
       /** Ends the stamp's refreshing and closes what the start opened; never rejects. */
       readonly close: () => Promise<void>;
     }

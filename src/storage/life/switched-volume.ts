@@ -35,6 +35,8 @@ export class SwitchedVolume implements Volume {
   #retry: Timer | null = null;
   #retryMs: number = LIMITS.volumeRetryMsMin;
   #mustRebase: string | null = null;
+  /** Entries that findings spoke of and that are gone since. */
+  readonly #removed = new Set<string>();
   #stopped = false;
 
   constructor(options: SwitchedVolumeOptions) {
@@ -59,7 +61,7 @@ export class SwitchedVolume implements Volume {
     return this.#current.incarnation;
   }
   get findings(): readonly VolumeFinding[] {
-    return this.#result?.findings ?? [];
+    return (this.#result?.findings ?? []).filter(({ entry }) => entry === undefined || !this.#removed.has(entry));
   }
   get ownedByAnother(): boolean {
     return this.#result?.kind === 'closed' && this.#result.ownedByAnother;
@@ -108,6 +110,14 @@ export class SwitchedVolume implements Volume {
     await this.#result.stamp?.rebase(base);
     this.#mustRebase = null;
     this.#options.onChange(this);
+  }
+
+  /** Removes a directory that a finding speaks of, if nothing is in it. False: something is, or there is no such finding. */
+  async removeUnknownDirectory(entry: string): Promise<boolean> {
+    if (this.#result?.kind !== 'open' || !this.findings.some((finding) => finding.entry === entry)) return false;
+    if (!(await this.#result.removeEmpty(entry))) return false;
+    this.#removed.add(entry);
+    return true;
   }
 
   /** Resolves when the durable ceiling on the volume covers the token; a lock-only volume has none to cover. */

@@ -1,0 +1,202 @@
+import { CLIENT_LIMITS } from './client-limits.ts';
+import type { AcquireLease, Lease } from './contract/answers.ts';
+import { BOUNDS } from './contract/bounds.ts';
+import { STATUS_BY_CODE } from './contract/codes.ts';
+import { FencegateError, isFencegateError } from './errors.ts';
+import { HeldLease } from './held-lease.ts';
+import type { LeaseOptions } from './lease-options.ts';
+import { retrying } from './retrying.ts';
+import type { SessionKeeper } from './session-keeper.ts';
+import type { Transport } from './transport.ts';
+
+export interface Acquisition {
+  readonly resources: readonly string[];
+  readonly options: LeaseOptions;
+  /** Makes a repeated request count once. */
+  readonly holdId: string;
+  /** Of the own clock; `null`: without limit. */
+  readonly untilMs: number | null;
+}
+
+/** An answer, and when the request was sent that it answers. */
+interface Answered {
+  readonly lease: Lease;
+  readonly sentMs: number;
+  /** It was not waited for, so its `expires_in_ms` counts from then. */
+  readonly fresh: boolean;
+}
+
+/** By the own clock: until when the lease certainly lives, and since when it may be held. */
+interface Counted {
+  readonly lease: Lease;
+  readonly untilMs: number;
+  readonly grantedMs: number;
+}
+
+/** Asks the gateway for a lease: a short first request, then long polls, which keep the place in line over cut connections. */
+export class Acquiring {
+  readonly #transport: Transport;
+  readonly #keeper: SessionKeeper;
+  /** Held by this process, by lease id: readers of one resource share one lease of the session. */
+  readonly #held = new Map<string, HeldLease>();
+
+  constructor(transport: Transport, keeper: SessionKeeper) {
+    this.#transport = transport;
+    this.#keeper = keeper;
+  }
+
+  /** Resolves with a lease that is held and has time left (case R24), and has the hold. */
+  async acquire(acquisition: Acquisition): Promise<HeldLease> {
+    for (let round = 1; ; round += 1) {
+      const answered = await this.#round(acquisition);
+      if (answered.lease.state === 'held') {
+        const lease = this.#holding(acquisition, await this.#counted(acquisition, answered));
+        if (lease.state === 'held') return lease;
+        throw lease.loss ?? notAcquired(answered.lease);
+      }
+      // A place in line does not outlive a restart of the gateway, and expires while the gateway is out of reach: stand in line anew.
+      const again = answered.lease.state === 'lost' || answered.lease.state === 'expired';
+      if (!again || round >= CLIENT_LIMITS.attemptsMax || this.#restMs(acquisition) <= 0) throw notAcquired(answered.lease);
+    }
+  }
+
+  async #round(acquisition: Acquisition): Promise<Answered> {
+    const ttlMs = acquisition.options.ttlMs ?? BOUNDS.leaseTtlMsDefault;
+    for (let made = 1; ; made += 1) {
+      const sessionId = await this.#keeper.session(ttlMs);
+      const done = this.#keeper.waiting(ttlMs);
+      try {
+        const first = await this.#ask(acquisition, sessionId);
+        return first.lease.state === 'waiting' ? await this.#line(acquisition, first) : first;
+      } catch (thrown) {
+        if (!isFencegateError(thrown, 'session_not_found', 'session_ended')) throw thrown;
+        this.#keeper.gone(sessionId);
+        if (made >= CLIENT_LIMITS.sessionsPerAcquireMax) throw thrown;
+      } finally {
+        done();
+      }
+    }
+  }
+
+  async #ask(acquisition: Acquisition, sessionId: string): Promise<Answered> {
+    const { clock } = this.#transport;
+    const { signal } = acquisition.options;
+    const json = this.#body(acquisition, sessionId);
+    const waitMs = Math.min(CLIENT_LIMITS.firstWaitMs, this.#restMs(acquisition));
+    let sentMs = 0;
+    const attempt = (): Promise<Lease> => {
+      sentMs = clock.monotonicMs();
+      return this.#transport.json<Lease>({ method: 'POST', path: '/v1/leases', json: { ...json, wait_ms: waitMs }, waitMs, signal });
+    };
+    try {
+      return { lease: await retrying(this.#transport, attempt, { keyed: true, signal }), sentMs, fresh: true };
+    } catch (thrown) {
+      // Whether it was granted is not known, unless the gateway said that it was not.
+      const refused = thrown instanceof FencegateError && thrown.status !== null;
+      if (!refused) this.#keeper.leftovers.addRequest(json, acquisition.holdId);
+      throw thrown;
+    }
+  }
+
+  async #line(acquisition: Acquisition, first: Answered): Promise<Answered> {
+    const { lease_id: leaseId, ttl_ms: ttlMs } = first.lease;
+    const { signal, maxHoldMs } = acquisition.options;
+    const { clock } = this.#transport;
+    const path = `/v1/leases/${encodeURIComponent(leaseId)}`;
+    // The longest hold counts from before the poll was sent, so a poll must not be long beside it.
+    const pollMs = Math.max(
+      CLIENT_LIMITS.firstWaitMs,
+      Math.min(CLIENT_LIMITS.pollWaitMs, BOUNDS.leaseWaitMsMax, (maxHoldMs ?? Number.POSITIVE_INFINITY) / 4),
+    );
+    try {
+      for (;;) {
+        const waitMs = Math.ceil(Math.min(pollMs, this.#restMs(acquisition)));
+        let sentMs = 0;
+        const attempt = (): Promise<Lease> => {
+          sentMs = clock.monotonicMs();
+          return this.#transport.json<Lease>({ method: 'GET', path, query: { wait_ms: waitMs }, waitMs, signal });
+        };
+        // For as long as the place can still be there.
+        const lease = await retrying(this.#transport, attempt, { keyed: true, signal, untilMs: clock.monotonicMs() + ttlMs });
+        if (lease.state !== 'waiting') return { lease, sentMs, fresh: false };
+        if (waitMs <= 0) throw notAcquired(lease);
+      }
+    } catch (thrown) {
+      await this.#leaveLine(leaseId, acquisition.holdId);
+      throw thrown;
+    }
+  }
+
+  /** With a limit of its own: the signal that ended the wait is over already. Never rejects, so that the first error stands. */
+  async #leaveLine(leaseId: string, holdId: string): Promise<void> {
+    this.#keeper.leftovers.addHold(leaseId, holdId);
+    await this.#keeper.leftovers.clear();
+  }
+
+  /**
+   * A poll says how long the lease lives from its *answer* on, and this clock may only count from before the request. Where heartbeats
+   * do not close the gap, the lease is renewed before anybody is told of it.
+   */
+  async #counted({ options: { signal }, holdId }: Acquisition, answered: Answered): Promise<Counted> {
+    const { lease, sentMs, fresh } = answered;
+    const { clock } = this.#transport;
+    const untilMs = Math.max(sentMs + lease.expires_in_ms, fresh ? 0 : this.#keeper.renewedMs + lease.ttl_ms);
+    if (fresh || untilMs - clock.monotonicMs() > lease.ttl_ms / 2) return { lease, untilMs, grantedMs: sentMs };
+    let renewedMs = 0;
+    const attempt = (): Promise<Lease> => {
+      renewedMs = clock.monotonicMs();
+      return this.#transport.json<Lease>({ method: 'POST', path: `/v1/leases/${encodeURIComponent(lease.lease_id)}/renew`, signal });
+    };
+    try {
+      const renewed = await retrying(this.#transport, attempt, { keyed: true, signal, untilMs: clock.monotonicMs() + lease.ttl_ms });
+      return { lease: renewed, untilMs: renewedMs + renewed.expires_in_ms, grantedMs: sentMs };
+    } catch (thrown) {
+      await this.#leaveLine(lease.lease_id, holdId);
+      throw thrown;
+    }
+  }
+
+  #holding({ options: { maxHoldMs, marginMs }, holdId }: Acquisition, { lease: answer, untilMs, grantedMs }: Counted): HeldLease {
+    const known = this.#held.get(answer.lease_id);
+    if (known !== undefined && known.state === 'held') {
+      known.holds.add(holdId);
+      return known;
+    }
+    const holdUntilMs = grantedMs + (maxHoldMs ?? Number.POSITIVE_INFINITY);
+    const lease = new HeldLease({ clock: this.#transport.clock, lease: answer, untilMs, holdUntilMs, marginMs: marginMs ?? null });
+    lease.holds.add(holdId);
+    this.#held.set(lease.leaseId, lease);
+    lease.onEnd(() => void this.#held.delete(lease.leaseId));
+    this.#keeper.join(lease);
+    return lease;
+  }
+
+  #body({ resources, options, holdId, untilMs }: Acquisition, sessionId: string): AcquireLease {
+    const [first] = resources;
+    const restMs = untilMs === null ? null : Math.ceil(untilMs - this.#transport.clock.monotonicMs());
+    return {
+      ...(resources.length === 1 && first !== undefined ? { resource: first } : { resources }),
+      mode: options.mode ?? 'exclusive',
+      ttl_ms: options.ttlMs ?? null,
+      max_wait_ms: restMs !== null && restMs > 0 ? restMs : null,
+      max_hold_ms: options.maxHoldMs ?? null,
+      priority: options.priority ?? null,
+      session_id: sessionId,
+      hold_id: holdId,
+      lock_delay_ms: options.lockDelayMs ?? null,
+      metadata: options.metadata ?? null,
+    };
+  }
+
+  #restMs({ untilMs }: Acquisition): number {
+    return untilMs === null ? Number.POSITIVE_INFINITY : Math.max(0, untilMs - this.#transport.clock.monotonicMs());
+  }
+}
+
+/** A wait that is over without the lock. The victim of a deadlock is told so. */
+function notAcquired(lease: Lease): FencegateError {
+  const code = lease.reason === 'deadlock' ? 'deadlock' : 'lock_not_acquired';
+  const detail = code === 'deadlock' ? 'The waits went round in a circle; this one gave way.' : 'The wait ended without the lock.';
+  const members = { lease_ref: lease.lease_ref, state: lease.state, reason: lease.reason };
+  return new FencegateError(code, { detail, status: STATUS_BY_CODE[code], members });
+}

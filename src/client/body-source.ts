@@ -1,0 +1,68 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+
+/**
+ * What a write sends: text (UTF-8), bytes, a file of this machine, a stream of Node or of the web, anything that yields bytes, or a
+ * function that makes one of these streams anew for each attempt (only then can a stream be sent again).
+ */
+export type FileBody = string | Uint8Array | LocalFile | ByteStream | (() => ByteStream);
+
+export interface LocalFile {
+  readonly path: string;
+}
+
+export type ByteStream = Readable | AsyncIterable<Uint8Array | string> | ReadableStream<Uint8Array>;
+
+/** A body made ready: its length when it is known, and its bytes as often as they can be had. */
+export interface BodySource {
+  readonly sizeBytes: number | null;
+  /** Whether `open` may be called now. */
+  readonly available: () => boolean;
+  readonly open: () => AsyncIterable<Uint8Array>;
+}
+
+/** `sizeBytes` is for streams, which do not know their length; without it they are sent in chunks. Rejects when a local file is not there. */
+export async function bodySource(body: FileBody, sizeBytes?: number): Promise<BodySource> {
+  if (typeof body === 'string') return bytesSource(Buffer.from(body));
+  if (body instanceof Uint8Array) return bytesSource(body);
+  if (typeof body === 'function') return { sizeBytes: sizeBytes ?? null, available: () => true, open: () => checked(body(), sizeBytes) };
+  if ('path' in body && typeof body.path === 'string' && !(Symbol.asyncIterator in body)) return localSource(body.path);
+  return streamSource(body as ByteStream, sizeBytes);
+}
+
+function bytesSource(bytes: Uint8Array): BodySource {
+  async function* open(): AsyncGenerator<Uint8Array> {
+    if (bytes.byteLength > 0) yield bytes;
+  }
+  return { sizeBytes: bytes.byteLength, available: () => true, open };
+}
+
+async function localSource(path: string): Promise<BodySource> {
+  const { size } = await stat(path);
+  // A file that grows meanwhile is sent as long as it was.
+  const open = (): AsyncIterable<Uint8Array> =>
+    size === 0 ? bytesSource(new Uint8Array()).open() : checked(createReadStream(path, { end: size - 1 }), size);
+  return { sizeBytes: size, available: () => true, open };
+}
+
+function streamSource(stream: ByteStream, sizeBytes: number | undefined): BodySource {
+  let used = false;
+  const open = (): AsyncIterable<Uint8Array> => {
+    used = true;
+    return checked(stream, sizeBytes);
+  };
+  return { sizeBytes: sizeBytes ?? null, available: () => !used, open };
+}
+
+/** A length that is promised is kept: neither a byte more nor one less is sent as if it were whole. */
+async function* checked(stream: ByteStream, sizeBytes: number | undefined): AsyncGenerator<Uint8Array> {
+  let sent = 0;
+  for await (const chunk of stream as AsyncIterable<Uint8Array | string>) {
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    sent += bytes.byteLength;
+    if (sizeBytes !== undefined && sent > sizeBytes) throw new RangeError(`the body has more than the ${sizeBytes} bytes that were promised`);
+    yield bytes;
+  }
+  if (sizeBytes !== undefined && sent < sizeBytes) throw new RangeError(`the body ended after ${sent} of ${sizeBytes} bytes`);
+}

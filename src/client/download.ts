@@ -1,0 +1,89 @@
+import { createWriteStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { FencegateError } from './errors.ts';
+import { type OpenAnswer, reasonOf, unreachable } from './transport.ts';
+import type { Progress } from './upload-exchange.ts';
+
+/**
+ * A file on its way here. The head is known; the bytes are taken once, by one of `bytes`, `text`, `stream`, `saveTo`, or by iterating.
+ * Whoever wants none of them calls `cancel`.
+ */
+export class FileDownload implements AsyncIterable<Uint8Array> {
+  /** 200 for the whole file, 206 for a range, 304 when `ifNoneMatch` names what is there: then there are no bytes. */
+  readonly status: number;
+  /** Quotes included. Begins with `W/` when somebody else changed the file less than 2 s ago. */
+  readonly etag: string;
+  /** Of what comes, which for a range is less than the file. `null` when not known. */
+  readonly sizeBytes: number | null;
+  readonly contentType: string | null;
+  /** As an HTTP date. */
+  readonly lastModified: string | null;
+  /** `bytes 0-9/100`; `null` for the whole file. */
+  readonly contentRange: string | null;
+  readonly #answer: OpenAnswer;
+  readonly #signal: AbortSignal | undefined;
+  readonly #onProgress: ((progress: Progress) => void) | undefined;
+
+  constructor(
+    answer: OpenAnswer,
+    options: { readonly signal?: AbortSignal | undefined; readonly onProgress?: ((progress: Progress) => void) | undefined },
+  ) {
+    const { headers, status } = answer.response;
+    const length = headers.get('content-length');
+    this.#answer = answer;
+    this.#signal = options.signal;
+    this.#onProgress = options.onProgress;
+    this.status = status;
+    this.etag = headers.get('etag') ?? '';
+    this.sizeBytes = length === null ? null : Number(length);
+    this.contentType = headers.get('content-type');
+    this.lastModified = headers.get('last-modified');
+    this.contentRange = headers.get('content-range');
+  }
+
+  /** All bytes, in memory. Rejects with `gateway_unreachable` when they did not all come. */
+  async bytes(): Promise<Uint8Array> {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of this) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  }
+
+  /** The same as UTF-8 text. */
+  async text(): Promise<string> {
+    return Buffer.from(await this.bytes()).toString('utf8');
+  }
+
+  /** The same as a stream of Node. */
+  stream(): Readable {
+    return Readable.from(this, { objectMode: false });
+  }
+
+  /** Writes a file of this machine, replacing it. Rejects as `bytes` does; the file is then incomplete. */
+  async saveTo(path: string): Promise<void> {
+    await pipeline(this.stream(), createWriteStream(path), this.#signal === undefined ? {} : { signal: this.#signal });
+  }
+
+  /** Drops the connection. */
+  cancel(): void {
+    this.#answer.done();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    const { body } = this.#answer.response;
+    let transferredBytes = 0;
+    try {
+      for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
+        transferredBytes += chunk.byteLength;
+        this.#onProgress?.({ transferredBytes, totalBytes: this.sizeBytes });
+        yield chunk;
+      }
+    } catch (thrown) {
+      if (this.#signal?.aborted === true) throw this.#signal.reason;
+      if (thrown instanceof FencegateError) throw thrown;
+      throw unreachable(reasonOf(thrown), thrown, { bytes_received: transferredBytes });
+    } finally {
+      this.#answer.done();
+    }
+  }
+}

@@ -1,0 +1,265 @@
+import type { FileBody } from './body-source.ts';
+import { type ClientEventListener, guarded } from './client-events.ts';
+import { type ClientClock, SystemClientClock } from './clock.ts';
+import type { AuditChain, AuditRecord, BreakReport, Entry, Lock, Operation, Volume, WrittenFile, WrittenFiles } from './contract/answers.ts';
+import type { FileDownload } from './download.ts';
+import { FencegateError } from './errors.ts';
+import { FileReads, type GetOptions } from './file-reads.ts';
+import { FileWrites } from './file-writes.ts';
+import { type InheritedFacts, InheritedLease } from './inherited-lease.ts';
+import { LeaseDesk } from './lease-desk.ts';
+import type { LeaseHandle } from './lease-handle.ts';
+import type { LeaseOptions } from './lease-options.ts';
+import type { UploadFile } from './multipart-body.ts';
+import { type AuditFilter, type LockFilter, type OperationKey, Queries } from './queries.ts';
+import { resourceUrlPath } from './resource-path.ts';
+import { SessionKeeper } from './session-keeper.ts';
+import { type Fetch, Transport } from './transport.ts';
+import { type WatchEvent, watching } from './watching.ts';
+import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions, WriteReceipt } from './write-options.ts';
+import type { WriteRight } from './write-right.ts';
+
+export interface FencegateClientOptions {
+  /** Where the gateway listens; default `http://127.0.0.1:8080`. A path before `/v1` is kept. */
+  readonly url?: string;
+  /** Bearer token; default none. */
+  readonly authToken?: string;
+  /** A label that people see with leases and audit records; default none. */
+  readonly clientId?: string;
+  /** How long the client's session lives without a heartbeat, ms: no lease of it can have a longer time to live. Default 300 000, or the first lease's. */
+  readonly sessionTtlMs?: number;
+  /** Told of what happens in the background: failed heartbeats, lost leases, unconfirmed releases. */
+  readonly onEvent?: ClientEventListener;
+  /** In place of the global `fetch`; uploads do not go through it. */
+  readonly fetch?: Fetch;
+  /** In place of the machine's time. */
+  readonly clock?: ClientClock;
+  /** In place of `Math.random`, for jitter. */
+  readonly random?: () => number;
+  /** The lease of the `fencegate exec` around this process. */
+  readonly inheritedLease?: InheritedFacts;
+}
+
+/** What to follow: one resource, everything below a prefix (all volumes without `volume`), or the leases of this client. */
+export type WatchTarget = { readonly resource: string } | { readonly volume?: string; readonly pathPrefix?: string } | { readonly session: true };
+
+export interface WatchOptions {
+  /** `seq` of the last event that is known already: what came after it is sent, or a `reset`. */
+  readonly afterSeq?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface Cancellable {
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * A client of one gateway. It has one session, which one heartbeat keeps alive for all its leases; it knows when a lease must count as
+ * over without asking. All durations are in milliseconds, sizes in bytes, resources `volume/path` in plain text. Every method
+ * rejects with a `FencegateError`, or with the reason of the signal it was given. Answers have the names of the HTTP contract.
+ *
+ * @example
+ * const client = new FencegateClient({ url: 'http://127.0.0.1:8080', clientId: 'quarter-end' });
+ * await client.withLease('ledger/q3.csv', { waitMs: 30_000 }, async (lease) => {
+ *   const text = await (await client.get('ledger/q3.csv')).text();
+ *   await lease.put('ledger/q3.csv', close(text));
+ * });
+ * await client.close();
+ */
+export class FencegateClient {
+  readonly #transport: Transport;
+  readonly #keeper: SessionKeeper;
+  readonly #writes: FileWrites;
+  readonly #reads: FileReads;
+  readonly #queries: Queries;
+  readonly #leases: LeaseDesk;
+
+  constructor(options: FencegateClientOptions = {}) {
+    const clientId = options.clientId ?? null;
+    const onEvent = guarded(options.onEvent);
+    this.#transport = new Transport({
+      url: options.url ?? 'http://127.0.0.1:8080',
+      authToken: options.authToken ?? null,
+      clientId,
+      fetch: options.fetch ?? globalThis.fetch,
+      clock: options.clock ?? new SystemClientClock(),
+      random: options.random ?? Math.random,
+    });
+    this.#keeper = new SessionKeeper(this.#transport, { sessionTtlMs: options.sessionTtlMs ?? null, clientId, onEvent });
+    this.#writes = new FileWrites(this.#transport);
+    this.#reads = new FileReads(this.#transport);
+    this.#queries = new Queries(this.#transport);
+    const inherited = options.inheritedLease === undefined ? null : new InheritedLease(this.#transport, options.inheritedLease);
+    this.#leases = new LeaseDesk({ transport: this.#transport, keeper: this.#keeper, writes: this.#writes, inherited, onEvent });
+  }
+
+  /**
+   * Takes a lease on one resource, or on up to 100 at once, all or nothing. Stands in line until `waitMs` is over (0: tries once).
+   * Rejects with `lock_not_acquired`, `deadlock`, `queue_full`, `ttl_out_of_range`, `overlapping_lease`, `too_many_leases`, or the
+   * signal's reason; the line is then left. The lease is renewed until it is released, lost, or the client is closed.
+   * Tasks of one client wait for each other like strangers; code inside `withLease` gets the lease that it already has.
+   *
+   * @example
+   * const lease = await client.lease('ledger/q3.csv', { ttlMs: 10_000, waitMs: 0 });
+   * try {
+   *   await lease.append('ledger/q3.csv', 'b,2\n');
+   * } finally {
+   *   await lease.release();
+   * }
+   */
+  lease(resource: string | readonly string[], options: LeaseOptions = {}): Promise<LeaseHandle> {
+    return this.#leases.lease(typeof resource === 'string' ? [resource] : resource, options);
+  }
+
+  /**
+   * Takes a lease, runs `work` under it, and releases it whatever happens. Resolves with what `work` returns. Rejects with what `work`
+   * throws; as `lease` does; and with `lease_lost` when the lease was lost while `work` ran, even if it did not notice.
+   *
+   * @example
+   * await client.withLease(['ledger/a.csv', 'ledger/b.csv'], { waitMs: 30_000 }, async (lease) => {
+   *   await lease.move('ledger/a.csv', 'ledger/b.csv', { overwrite: true });
+   * });
+   */
+  async withLease<T>(resource: string | readonly string[], options: LeaseOptions, work: (lease: LeaseHandle) => Promise<T> | T): Promise<T> {
+    const lease = await this.lease(resource, options);
+    try {
+      const result = await lease.run(() => work(lease));
+      lease.assertHeld();
+      return result;
+    } finally {
+      // An unconfirmed release is told to `onEvent` and made up for; it must not hide what `work` did.
+      await lease.release().catch(() => undefined);
+    }
+  }
+
+  /** Creates or replaces a whole file. Without a lease of the running code, the gateway takes one for this request. Errors as `LeaseHandle.put`, and `resource_locked`. */
+  put(resource: string, body: FileBody, options: PutOptions = {}): Promise<WrittenFile> {
+    return this.#writes.put(resource, body, options, this.#leases.rightFor(resource));
+  }
+
+  /** Appends. Errors as `LeaseHandle.append`, and `resource_locked`. */
+  append(resource: string, body: FileBody, options: AppendOptions = {}): Promise<WrittenFile> {
+    return this.#writes.append(resource, body, options, this.#leases.rightFor(resource));
+  }
+
+  /** Writes over a part of a file. Errors as `LeaseHandle.writeRange`, and `resource_locked`. */
+  writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions = {}): Promise<WrittenFile> {
+    return this.#writes.writeRange(resource, startBytes, body, options, this.#leases.rightFor(resource));
+  }
+
+  /** Deletes a file, or an empty directory when the name ends with a slash. */
+  delete(resource: string, options: WriteOptions = {}): Promise<WriteReceipt> {
+    return this.#writes.delete(resource, options, this.#leases.rightFor(resource));
+  }
+
+  /** Moves a file within its volume. */
+  move(from: string, to: string, options: TransferOptions = {}): Promise<WrittenFile> {
+    return this.#writes.transfer('moves', from, to, options, this.#rightsFor(from, to));
+  }
+
+  /** Copies a file. */
+  copy(from: string, to: string, options: TransferOptions = {}): Promise<WrittenFile> {
+    return this.#writes.transfer('copies', from, to, options, this.#rightsFor(from, to));
+  }
+
+  /** Makes a directory, and its missing parents; one that is there is no error. */
+  makeDirectory(directory: string, options: WriteOptions = {}): Promise<WriteReceipt> {
+    return this.#writes.makeDirectory(directory, options, null);
+  }
+
+  /** Uploads several files into a directory, all or nothing. */
+  upload(directory: string, files: readonly UploadFile[], options: BodyOptions = {}): Promise<WrittenFiles> {
+    return this.#writes.upload(directory, files, options, null);
+  }
+
+  /**
+   * Reads a file, or a range of it. Rejects with `not_found`, `is_a_directory`, `range_not_satisfiable`, `precondition_failed`.
+   *
+   * @example
+   * const download = await client.get('scans/0001.tif', { onProgress: ({ transferredBytes }) => draw(transferredBytes) });
+   * await download.saveTo('/tmp/scan.tif');
+   */
+  get(resource: string, options: GetOptions = {}): Promise<FileDownload> {
+    return this.#reads.get(resource, options);
+  }
+
+  /**
+   * The entries of a directory, over all pages.
+   *
+   * @example
+   * for await (const { name, size_bytes } of client.list('ledger/')) console.log(name, size_bytes);
+   */
+  list(directory: string, { signal }: Cancellable = {}): AsyncIterable<Entry> {
+    return this.#reads.list(directory, signal);
+  }
+
+  /** Who holds a resource and who waits for it. */
+  lock(resource: string, { signal }: Cancellable = {}): Promise<Lock> {
+    return this.#queries.lock(resource, signal);
+  }
+
+  /** All current locks that fit. */
+  locks(filter: LockFilter = {}): AsyncIterable<Lock> {
+    return this.#queries.locks(filter);
+  }
+
+  /** Ends somebody's lease: fences first. With a grace (ms) its holder is told before. For administrators. Rejects with `forbidden`. */
+  breakLock(resource: string, options: { readonly reason: string; readonly graceMs?: number; readonly signal?: AbortSignal }): Promise<BreakReport> {
+    return this.#queries.breakLock({ resource, reason: options.reason, grace_ms: options.graceMs ?? 0 }, options.signal);
+  }
+
+  /**
+   * Audit records, newest first unless `order` is `asc`.
+   *
+   * @example
+   * for await (const record of client.audit({ volume: 'ledger', outcome: 'rejected' })) console.log(record.code, record.client_id);
+   */
+  audit(filter: AuditFilter = {}): AsyncIterable<AuditRecord> {
+    return this.#queries.audit(filter);
+  }
+
+  /** Recomputes the chain of the audit log at the gateway. */
+  verifyAudit({ signal }: Cancellable = {}): Promise<AuditChain> {
+    return this.#queries.verifyAudit(signal);
+  }
+
+  volumes({ signal }: Cancellable = {}): Promise<readonly Volume[]> {
+    return this.#queries.volumes(signal);
+  }
+
+  /** What became of a write; kept for seven days. Rejects with `operation_not_found` when it was never begun. */
+  operation(key: OperationKey, { signal }: Cancellable = {}): Promise<Operation> {
+    return this.#queries.operation(key, signal);
+  }
+
+  /**
+   * Follows what happens to locks. A stream that is cut goes on where it broke off; when that is not possible, the first event is a
+   * `reset` with the present state. Ends by leaving the loop, with the signal's reason, or with `session_not_found`.
+   *
+   * @example
+   * for await (const event of client.watch({ resource: 'ledger/q3.csv' }, { signal })) {
+   *   if (event.type === 'released') break;
+   * }
+   */
+  watch(target: WatchTarget, options: WatchOptions = {}): AsyncIterable<WatchEvent> {
+    return watching(this.#transport, { ...this.#watched(target), ...options });
+  }
+
+  /** Ends the session, and with it every lease. Idempotent. Rejects with `gateway_unreachable` when it was not confirmed; the leases then end by themselves. */
+  async close(): Promise<void> {
+    this.#writes.close();
+    await this.#keeper.close();
+  }
+
+  #watched(target: WatchTarget): { readonly path: string; readonly query?: Record<string, string | undefined> } {
+    if ('resource' in target) return { path: resourceUrlPath('/v1/watch', target.resource) };
+    if (!('session' in target)) return { path: '/v1/watch', query: { volume: target.volume, path_prefix: target.pathPrefix } };
+    const { sessionId } = this.#keeper;
+    if (sessionId === null) throw new FencegateError('session_not_found', { detail: 'The client has no session before its first lease.' });
+    return { path: `/v1/sessions/${encodeURIComponent(sessionId)}/watch` };
+  }
+
+  #rightsFor(from: string, to: string): readonly WriteRight[] {
+    return [this.#leases.rightFor(from), this.#leases.rightFor(to)].filter((right) => right !== null);
+  }
+}

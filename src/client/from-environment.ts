@@ -1,0 +1,31 @@
+import { FencegateClient, type FencegateClientOptions } from './fencegate-client.ts';
+
+/** The variables that clients know; `process.env` is one such object. */
+export type ClientEnvironment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * A client set up by `FENCEGATE_URL` and `FENCEGATE_AUTH_TOKEN`. Inside `fencegate exec` (`FENCEGATE_RESOURCE`, `FENCEGATE_LEASE_ID`,
+ * `FENCEGATE_FENCING_TOKEN`) its writes to that resource go under the lease of the command, and `lease` and `withLease` give that one out.
+ * `options` go before the environment. Throws `TypeError` when only some of the three are set.
+ *
+ * @example
+ * const client = clientFromEnvironment(process.env);
+ * await client.put('ledger/q3.csv', bytes);
+ */
+export function clientFromEnvironment(environment: ClientEnvironment, options: FencegateClientOptions = {}): FencegateClient {
+  const { FENCEGATE_URL: url, FENCEGATE_AUTH_TOKEN: authToken } = environment;
+  const { FENCEGATE_RESOURCE: resource, FENCEGATE_LEASE_ID: leaseId, FENCEGATE_FENCING_TOKEN: fencingToken } = environment;
+  const set = [resource, leaseId, fencingToken].filter(isSet).length;
+  if (set !== 0 && set !== 3) throw new TypeError('FENCEGATE_RESOURCE, FENCEGATE_LEASE_ID and FENCEGATE_FENCING_TOKEN belong together');
+  return new FencegateClient({
+    ...(isSet(url) ? { url } : {}),
+    ...(isSet(authToken) ? { authToken } : {}),
+    ...(isSet(resource) && isSet(leaseId) && isSet(fencingToken) ? { inheritedLease: { resource, leaseId, fencingToken } } : {}),
+    ...options,
+  });
+}
+
+/** A script that lost a variable passes an empty one on. */
+function isSet(value: string | undefined): value is string {
+  return value !== undefined && value !== '';
+}

@@ -1,0 +1,200 @@
+import type { FileBody } from './body-source.ts';
+import type { LeaseMode, WrittenFile, WrittenFiles } from './contract/answers.ts';
+import type { FencegateError } from './errors.ts';
+import type { FileWrites } from './file-writes.ts';
+import type { HeldLeaseState } from './held-lease.ts';
+import type { LeaseContext } from './lease-context.ts';
+import type { UploadFile } from './multipart-body.ts';
+import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions, WriteReceipt } from './write-options.ts';
+import type { WriteRight } from './write-right.ts';
+
+/** What stands behind a handle: a hold on a lease of this client, or the lease of the surrounding `fencegate exec`. */
+export interface LeaseStanding extends WriteRight {
+  readonly leaseRef: string | null;
+  readonly resources: readonly string[];
+  readonly mode: LeaseMode;
+  readonly token: string;
+  readonly state: HeldLeaseState;
+  readonly loss: FencegateError | null;
+  readonly remainingMs: number;
+  release(): Promise<void>;
+  convert(mode: LeaseMode, options: ConvertOptions): Promise<void>;
+}
+
+export interface ConvertOptions {
+  /** How long to wait for the other readers, ms. Default: until `signal` aborts. */
+  readonly waitMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface LeaseTransferOptions extends TransferOptions {
+  /** The lease over the other name, when this one is only over one of them. */
+  readonly otherLease?: LeaseHandle;
+}
+
+/** A lease that is held, and the writes that it allows. Every write carries its token, and none is sent once the lease is over here. */
+export class LeaseHandle {
+  readonly #standing: LeaseStanding;
+  readonly #writes: FileWrites;
+  readonly #context: LeaseContext;
+
+  /** Made by `client.lease` and `client.withLease`. */
+  constructor(standing: LeaseStanding, writes: FileWrites, context: LeaseContext) {
+    this.#standing = standing;
+    this.#writes = writes;
+    this.#context = context;
+  }
+
+  /** The fencing token, decimal. A conversion to exclusive brings a new one. */
+  get token(): string {
+    return this.#standing.token;
+  }
+
+  /** Secret: whoever has it can release the lease. Never log it; `leaseRef` is for that. */
+  get leaseId(): string {
+    return this.#standing.leaseId;
+  }
+
+  /** Names the lease to everybody else, as in the audit log; `null` for the lease of `fencegate exec`. */
+  get leaseRef(): string | null {
+    return this.#standing.leaseRef;
+  }
+
+  get resources(): readonly string[] {
+    return this.#standing.resources;
+  }
+
+  get mode(): LeaseMode {
+    return this.#standing.mode;
+  }
+
+  /** Judged now, by the clock of this process. */
+  get state(): HeldLeaseState {
+    return this.#standing.state;
+  }
+
+  /** What is left to rely on without another heartbeat, ms. */
+  get remainingMs(): number {
+    return this.#standing.remainingMs;
+  }
+
+  /**
+   * Aborts before the lease can end, with a `FencegateError` of code `lease_lost` as its reason. A release does not abort it.
+   *
+   * @example
+   * await convertRates(input, { signal: lease.signal });
+   */
+  get signal(): AbortSignal {
+    return this.#standing.signal;
+  }
+
+  covers(resource: string): boolean {
+    return this.#standing.covers(resource);
+  }
+
+  /**
+   * Throws `lease_lost` or `lease_released` unless the lease is held now. For what is done beside the gateway, such as a payment.
+   *
+   * @example
+   * lease.assertHeld();
+   * await pay(invoice, { fencingToken: lease.token });
+   */
+  assertHeld(): void {
+    this.#standing.assertHeld();
+  }
+
+  /**
+   * Takes this hold off the lease; the last one ends it. Idempotent, also after a loss. Rejects with `gateway_unreachable` when it was not
+   * confirmed: it is then tried again in the background.
+   */
+  release(): Promise<void> {
+    return this.#standing.release();
+  }
+
+  /**
+   * To `shared`: in place, with the same token, which then admits no writes. To `exclusive`: waits for the other readers and brings a new
+   * token. Rejects with `upgrade_conflict` when another reader already waits for that, `deadlock`, `lock_not_acquired` after `waitMs` (the
+   * lease stays shared), or the signal's reason.
+   *
+   * @example
+   * await lease.convert('exclusive', { waitMs: 5_000 });
+   */
+  convert(mode: LeaseMode, options: ConvertOptions = {}): Promise<void> {
+    return this.#standing.convert(mode, options);
+  }
+
+  /**
+   * Runs `work` in the context of this lease: leases of the same resource that it takes are this one, and writes of the client to
+   * its resources carry the token. `client.withLease` does this by itself.
+   */
+  run<T>(work: () => T): T {
+    return this.#context.run(this, work);
+  }
+
+  /**
+   * Creates or replaces a whole file. Rejects with `stale_token`, `lease_ended` or `lease_lost` when the lease is over, `lease_is_shared`,
+   * `precondition_failed`, `digest_mismatch`, `body_too_large`, `insufficient_storage`, ...
+   *
+   * @example
+   * const { etag } = await lease.put('ledger/q3.csv', 'a,1\n');
+   * await lease.put('scans/0001.tif', { path: '/tmp/scan.tif' }, { onProgress: ({ transferredBytes }) => draw(transferredBytes) });
+   */
+  put(resource: string, body: FileBody, options: PutOptions = {}): Promise<WrittenFile> {
+    return this.#writes.put(resource, body, options, this.#standing);
+  }
+
+  /**
+   * Appends; a missing file is made. With `offset` only if the file has that size, else `offset_mismatch` (`expected_offset`).
+   *
+   * @example
+   * await lease.append('ledger/journal.log', 'closed\n', { offset: 1_024 });
+   */
+  append(resource: string, body: FileBody, options: AppendOptions = {}): Promise<WrittenFile> {
+    return this.#writes.append(resource, body, options, this.#standing);
+  }
+
+  /**
+   * Writes over a part of a file, from byte `startBytes` on. Rejects with `range_not_satisfiable` when that would leave a hole.
+   *
+   * @example
+   * await lease.writeRange('accounts/records.dat', 64 * 17, record);
+   */
+  writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions = {}): Promise<WrittenFile> {
+    return this.#writes.writeRange(resource, startBytes, body, options, this.#standing);
+  }
+
+  /** Deletes a file, or an empty directory when the name ends with a slash. Rejects with `not_found`, `directory_not_empty`. */
+  delete(resource: string, options: WriteOptions = {}): Promise<WriteReceipt> {
+    return this.#writes.delete(resource, options, this.#standing);
+  }
+
+  /** Moves a file within its volume. Rejects with `already_exists`, `cross_volume`, `same_resource`, `not_found`. */
+  move(from: string, to: string, options: LeaseTransferOptions = {}): Promise<WrittenFile> {
+    return this.#writes.transfer('moves', from, to, options, this.#rights(options));
+  }
+
+  /** Copies a file. Rejects with `already_exists`, `same_resource`, `not_found`. */
+  copy(from: string, to: string, options: LeaseTransferOptions = {}): Promise<WrittenFile> {
+    return this.#writes.transfer('copies', from, to, options, this.#rights(options));
+  }
+
+  /**
+   * Uploads several files into a directory, all or nothing. The lease must be over all of them.
+   *
+   * @example
+   * const lease = await client.lease(['ledger/q3/a.csv', 'ledger/q3/b.csv']);
+   * await lease.upload('ledger/q3/', [{ name: 'a.csv', body: a }, { name: 'b.csv', body: b }]);
+   */
+  upload(directory: string, files: readonly UploadFile[], options: BodyOptions = {}): Promise<WrittenFiles> {
+    return this.#writes.upload(directory, files, options, this.#standing);
+  }
+
+  /** What the client's own writes carry; not for programs. */
+  get right(): WriteRight {
+    return this.#standing;
+  }
+
+  #rights({ otherLease }: LeaseTransferOptions): readonly WriteRight[] {
+    return otherLease === undefined ? [this.#standing] : [this.#standing, otherLease.#standing];
+  }
+}

@@ -1,0 +1,95 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { BusyClients } from '../support/busy-clients.ts';
+import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { GatewayProcess } from '../support/gateway-process.ts';
+import { get } from '../support/http-client.ts';
+import { TIER } from '../support/tier.ts';
+import { until } from '../support/until.ts';
+
+/** Faults at instants that nobody chose: between two system calls, inside of one, while many writes share a commit. */
+
+const CLIENTS = 8;
+/** Answers after which the fault comes, and then a little later. */
+const ANSWERS_BEFORE = 40;
+const LATER_MS_MAX = 30;
+const APART = { takeoverAfterMs: 1_000, ownPidNamespace: true };
+
+async function busyDirectory(): Promise<string> {
+  const directory = await newDirectory();
+  onTestFinished(() => removeDirectory(directory));
+  return directory;
+}
+
+async function busyUntilFault(clients: BusyClients, gateway: GatewayProcess): Promise<void> {
+  const enough = clients.answers + ANSWERS_BEFORE;
+  clients.start(gateway.url);
+  await until(() => (clients.answers >= enough ? true : null));
+  await pause(Math.random() * LATER_MS_MAX);
+}
+
+/**
+ * A process that is stopped within a transaction holds SQLite's lock, and a start says so and ends; its supervisor would start it
+ * again. Here the stopped one gets another instant until it is stopped outside of one.
+ */
+async function stoppedAndTakenOver(gateway: GatewayProcess, directory: string): Promise<GatewayProcess> {
+  return until(async () => {
+    gateway.signal('SIGSTOP');
+    const successor = await GatewayProcess.spawn(directory, APART);
+    try {
+      await successor.listening();
+      return successor;
+    } catch (thrown) {
+      if (!successor.stderr.includes("still holds the journal's lock")) throw thrown;
+      gateway.signal('SIGCONT');
+      return null;
+    }
+  });
+}
+
+describe('a busy gateway, at an instant that nobody chose', () => {
+  it(`is killed ${TIER.killRounds} times: every answered write is there, every other is whole or absent`, async () => {
+    const directory = await busyDirectory();
+    const clients = new BusyClients(directory, CLIENTS);
+    let gateway = await GatewayProcess.start(directory);
+    for (let round = 0; round < TIER.killRounds; round += 1) {
+      await busyUntilFault(clients, gateway);
+      await gateway.kill();
+      await clients.stop();
+      gateway = await GatewayProcess.start(directory);
+      expect(await clients.check(gateway.url)).toEqual([]);
+      expect((await get(gateway.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
+    }
+  });
+
+  it(`is stopped, taken over and woken ${TIER.killRounds} times: nothing it does late is seen`, async () => {
+    const directory = await busyDirectory();
+    const clients = new BusyClients(directory, CLIENTS);
+    let gateway = await GatewayProcess.start(directory, APART);
+    for (let round = 0; round < TIER.killRounds; round += 1) {
+      await busyUntilFault(clients, gateway);
+      const successor = await stoppedAndTakenOver(gateway, directory);
+      gateway.signal('SIGCONT');
+      await gateway.ended();
+      await clients.stop();
+      expect(await clients.check(successor.url)).toEqual([]);
+      await busyUntilFault(clients, successor);
+      await clients.stop();
+      expect(await clients.check(successor.url)).toEqual([]);
+      expect((await get(successor.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
+      gateway = successor;
+    }
+  });
+
+  it('is asked to end: what it has taken in is finished and answered, nothing is left over', async () => {
+    const directory = await busyDirectory();
+    const clients = new BusyClients(directory, CLIENTS);
+    const gateway = await GatewayProcess.start(directory);
+    await busyUntilFault(clients, gateway);
+    expect((await gateway.stop()).code).toBe(0);
+    await clients.stop();
+    const again = await GatewayProcess.start(directory);
+    expect(await clients.check(again.url)).toEqual([]);
+    expect((await get(again.url, '/v1/audit?action=take_over')).json).toMatchObject({ records: [] });
+  });
+});
