@@ -20,6 +20,7 @@ module.exports = {
     room('domain'),
     room('gateway', 'domain'),
     room('locks', 'domain'),
+    room('doctor', 'domain', 'locks'),
     room('client'),
     room('http', 'domain', 'gateway'),
     room('grpc', 'domain', 'gateway'),
@@ -28,7 +29,7 @@ module.exports = {
       name: 'core-knows-no-framework-and-no-io',
       comment: 'Time, randomness, files and sockets come in as arguments.',
       severity: 'error',
-      from: { path: '^src/(domain|gateway|locks)/' },
+      from: { path: '^src/(domain|gateway|locks|doctor)/' },
       to: { path: [FRAMEWORKS, '^(node:)?(fs|net|http|https|child_process|worker_threads|os|dns|timers)($|/)'] },
     },
     {

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
+import { ROW_IDS } from './rows/rows.ts';
 
 export interface Options {
   readonly rounds: number;
@@ -9,6 +10,9 @@ export interface Options {
   readonly peers: readonly string[] | null;
   readonly largeMib: number;
   readonly memoryMib: number;
+  readonly leases: number;
+  readonly marks: number;
+  readonly intents: number;
   readonly nginxWorkers: number;
   readonly nginxFsyncWorkers: number;
   readonly directory: string | null;
@@ -21,15 +25,20 @@ export function readOptions(argv: readonly string[]): Options {
     .option('--rounds <n>', 'rounds; the ratios are medians over them', whole, 5)
     .option('--seconds <n>', 'measured time of a turn', moreThan(0), 1)
     .option('--warm-up-ms <n>', 'time before it that does not count', moreThan(-1), 200)
-    .option('--only <rows>', 'rows, separated by commas: put-1k,put-16k,put-large,get-1k,get-large,refuse,memory', list)
-    .option('--peers <peers>', 'peers, separated by commas: fencegate,nginx+fsync,nginx', list)
+    .option('--only <rows>', `rows, separated by commas: ${ROW_IDS.join(',')}`, list)
+    .option('--peers <peers>', 'peers, separated by commas, such as fencegate,nginx,etcd', list)
     .option('--large-mib <n>', 'size of the large bodies', whole, 256)
     .option('--memory-mib <n>', 'size of the body of the memory row', whole, 1024)
+    .option('--leases <n>', 'live leases of the heartbeat row', whole, 100_000)
+    .option('--marks <n>', 'resources in the journal of the rows about a full one', whole, 1_000_000)
+    .option('--intents <n>', 'writes that the start after a crash looks at', whole, 10_000)
     .option('--nginx-workers <n>', 'worker processes of nginx', whole, availableParallelism())
     .option('--nginx-fsync-workers <n>', 'worker processes of nginx with fsync', whole, 32)
     .option('--directory <path>', 'work in a plain directory there instead of on an ext4 of its own')
     .parse([...argv], { from: 'user' });
-  const values = program.opts<Omit<Options, 'only' | 'peers' | 'directory'> & { only?: readonly string[]; peers?: readonly string[]; directory?: string }>();
+  const values = program.opts<
+    Omit<Options, 'only' | 'peers' | 'directory'> & { only?: readonly string[]; peers?: readonly string[]; directory?: string }
+  >();
   return { ...values, only: values.only ?? null, peers: values.peers ?? null, directory: values.directory ?? null };
 }
 

@@ -15,8 +15,16 @@ export interface Block {
  * Lets the contestants of every row take turns, round after round, and whoever began a round is last in the next one: what
  * the machine does meanwhile then meets them all alike. @throws the signal's reason after the turn that it fell into.
  */
-export async function playRounds(rows: readonly Row[], rounds: number, length: TurnLength, stage: Stage, signal: AbortSignal): Promise<readonly Block[]> {
-  const blocks = rows.flatMap((row) => row.connections.map((connections) => ({ row, connections, outcomes: new Map(row.turns.map((turn) => [turn.contestant, [] as Outcome[]])) })));
+export async function playRounds(
+  rows: readonly Row[],
+  rounds: number,
+  length: TurnLength,
+  stage: Stage,
+  signal: AbortSignal,
+): Promise<readonly Block[]> {
+  const blocks = rows.flatMap((row) =>
+    row.connections.map((connections) => ({ row, connections, outcomes: new Map(row.turns.map((turn) => [turn.contestant, [] as Outcome[]])) })),
+  );
   for (let round = 0; round < rounds; round++) {
     stage.say(`round ${round + 1} of ${rounds} ...`);
     for (const { row, connections, outcomes } of blocks) {
@@ -35,7 +43,8 @@ export async function playRounds(rows: readonly Row[], rounds: number, length: T
 
 /** Names a block for people. */
 export function blockTitle(row: Row, connections: number): string {
-  return `${row.title}, ${connections} connection${connections === 1 ? '' : 's'}`;
+  if (row.counts === null) return row.title;
+  return `${row.title}, ${connections} ${row.counts ?? 'connection'}${connections === 1 ? '' : 's'}`;
 }
 
 /** One turn that fails is told and leaves the others their figures. */

@@ -1,6 +1,6 @@
 import { Endings } from './endings.ts';
-import { type Options, readOptions } from './options.ts';
 import { machine } from './measure/machine.ts';
+import { type Options, readOptions } from './options.ts';
 import { makePlace } from './place/file-system.ts';
 import { ensureInstalled } from './place/packages.ts';
 import { writeResults } from './report/results.ts';
@@ -25,7 +25,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
     interrupt.abort(new StopLine('interrupted; ending the servers ...'));
     // Whatever is being waited for, a turn or the start of a server, ends when the servers do.
-    void endings.run().catch((thrown: unknown) => say(String(thrown))).finally(() => process.exit(INTERRUPTED));
+    void endings
+      .run()
+      .catch((thrown: unknown) => say(String(thrown)))
+      .finally(() => process.exit(INTERRUPTED));
   });
 }
 
@@ -52,7 +55,13 @@ async function bench(options: Options): Promise<boolean> {
   for (const turn of turns) await stage.running(turn.peer);
   const blocks = await playRounds(rows, options.rounds, options, stage, interrupt.signal);
   const run = { ...begun, fileSystem: place.description, journalled: place.journalled, versions: await stage.versions() };
-  process.stdout.write(`\n${run.machine.cpus} x ${run.machine.cpu}, Linux ${run.machine.kernel}, Node ${run.machine.node}, load before ${run.machine.load.toFixed(1)}\n${Object.entries(run.versions).map(([id, version]) => `${id}: ${version}`).join(', ')}\n${run.fileSystem}\n`);
+  process.stdout.write(
+    `\n${run.machine.cpus} x ${run.machine.cpu}, Linux ${run.machine.kernel}, Node ${run.machine.node}, load before ${run.machine.load.toFixed(1)}\n${Object.entries(
+      run.versions,
+    )
+      .map(([id, version]) => `${id}: ${version}`)
+      .join(', ')}\n${run.fileSystem}\n`,
+  );
   for (const block of blocks) process.stdout.write(`\n${blockText(block)}\n`);
   process.stdout.write(`\nresults in ${await writeResults(run, blocks)}\n`);
   return hasProblem(blocks);
@@ -60,7 +69,10 @@ async function bench(options: Options): Promise<boolean> {
 
 function chosenRows(options: Options): readonly Row[] {
   const all = allRows(options);
-  const unknown = [...(options.only ?? []).filter((id) => !all.some((row) => row.id === id)), ...(options.peers ?? []).filter((id) => !all.some((row) => row.turns.some((turn) => turn.peer.id === id)))];
+  const unknown = [
+    ...(options.only ?? []).filter((id) => !all.some((row) => row.id === id)),
+    ...(options.peers ?? []).filter((id) => !all.some((row) => row.turns.some((turn) => turn.peer.id === id))),
+  ];
   if (unknown.length > 0) throw new StopLine(`no row or peer has this name: ${unknown.join(', ')}`);
   const rows = all
     .filter((row) => options.only?.includes(row.id) ?? true)

@@ -13,14 +13,27 @@ function fail(line) {
   process.exitCode = 1;
 }
 
+/** How many operations all volumes may have in flight. What is wrong with the settings is said by the program itself, later. */
+function operationsInFlight() {
+  const listed = (process.env.FENCEGATE_VOLUMES ?? '').split(',').length * IN_FLIGHT_PER_VOLUME;
+  const file = process.env.FENCEGATE_CONFIG;
+  if (!file) return listed;
+  try {
+    const settings = require('yaml').parse(require('node:fs').readFileSync(file, 'utf8'));
+    const volumes = Object.values(settings.volumes ?? {});
+    return listed + volumes.reduce((sum, volume) => sum + (Number(volume?.limits?.in_flight) || IN_FLIGHT_PER_VOLUME), 0);
+  } catch {
+    return listed;
+  }
+}
+
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (process.platform !== 'linux') {
   fail(`runs on Linux only, this is ${process.platform}`);
 } else if (major < 20 || (major === 20 && minor < 19)) {
   fail(`needs Node 20.19 or newer, this is ${process.versions.node}`);
 } else {
-  const volumes = (process.env.FENCEGATE_VOLUMES ?? '').split(',').length;
-  process.env.UV_THREADPOOL_SIZE ||= String(Math.min(POOL_SIZE_MAX, Math.max(POOL_SIZE_MIN, volumes * IN_FLIGHT_PER_VOLUME + SPARE)));
+  process.env.UV_THREADPOOL_SIZE ||= String(Math.min(POOL_SIZE_MAX, Math.max(POOL_SIZE_MIN, operationsInFlight() + SPARE)));
   import('../dist/main.js').catch((error) => {
     fail(
       error.code === 'ERR_MODULE_NOT_FOUND' && String(error.message).includes('dist/main.js')

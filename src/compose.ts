@@ -3,13 +3,15 @@ import type { Gateway } from './cli/serve.ts';
 import type { Authenticator } from './config/authenticate.ts';
 import type { Config } from './config/config.ts';
 import { readAuditKey, readSigningKeys, readTls } from './config/secret-files.ts';
+import { Doctor } from './doctor/doctor.ts';
+import { RefusalWindow } from './doctor/refusal-window.ts';
 import { GatewayError, refuse } from './domain/errors.ts';
 import { LIMITS } from './domain/limits.ts';
 import { noSteps, type Steps } from './domain/steps.ts';
 import { createAdministration } from './gateway/administration.ts';
 import { CommitMtimes } from './gateway/commit-mtimes.ts';
 import { CommittedDigests } from './gateway/committed-digests.ts';
-import { createHealth } from './gateway/health.ts';
+import { createHealth, readinessOf } from './gateway/health.ts';
 import { RunningKeys } from './gateway/idempotency.ts';
 import { notingIssuedTokens } from './gateway/issued-tokens.ts';
 import { journalKnows, leasesComeBack, tokensAbove, volumeRecord, writersBefore } from './gateway/recover.ts';
@@ -49,8 +51,9 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
     retention: config.audit,
   });
   const { start, takeOver } = opened;
-  const metrics = gatewayMetrics({ lanes: () => volumes.lanes(), journal: () => opened.stats() });
-  const refusals = countingRefusals(opened.refusals, metrics);
+  const metrics = gatewayMetrics({ lanes: () => volumes.lanes(), locks: () => locks.figures(), journal: () => opened.stats() });
+  const refusalWindow = new RefusalWindow(clock);
+  const refusals = refusalWindow.hearing(countingRefusals(opened.refusals, metrics));
   const names = config.volumes.map(({ name }) => name);
   const journal = notingIssuedTokens(measuredJournal(opened.journal, metrics, clock), (volume, token) => volumes.get(volume).noteIssued(token));
   const predecessorExited = takeOver?.seenToExit ?? true;
@@ -103,6 +106,22 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
     digests,
     mtimes,
   });
+  const doctor = new Doctor({
+    clock,
+    statusOf,
+    journal,
+    refusals,
+    refusalWindow,
+    volumes: () => volumes.all(),
+    readiness: () => volumes.all().map((volume) => readinessOf(volume)),
+    lanes: () => volumes.lanes(),
+    locks: locks.service,
+    conditions: () => locks.conditions(),
+    endGone: (caller, leaseRef) => locks.endGone(caller, leaseRef),
+    waitFor: () => locks.waitFor(),
+    coordinator: () => locks.readiness(),
+    unsettled: settleLoop,
+  });
   let draining = false;
   const deadline = new AbortController();
   const app = buildApp({
@@ -122,16 +141,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
       start,
       breakLock: (caller, request) => locks.breakLock(caller, request),
       rebase: { start, journal, clock, volumes: volumes.all(), locks },
-      doctor: {
-        clock,
-        volumes,
-        settleLoop,
-        locks: locks.service,
-        held: () => locks.held(),
-        waitFor: () => locks.waitFor(),
-        coordinator: () => locks.readiness(),
-        volumeFindings: () => volumes.all().flatMap(({ findings }) => findings),
-      },
+      doctor,
     }),
     health: createHealth({
       volumes,

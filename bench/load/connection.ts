@@ -1,5 +1,5 @@
-import { connect, type Socket } from 'node:net';
 import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { type Answer, AnswerReader } from './answer-reader.ts';
 import type { RequestPlan } from './plan.ts';
 

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { Endings } from '../endings.ts';
-import type { DriverAnswer, LoadPlan, LoadResult } from './plan.ts';
+import type { DriverAnswer, DriverPlan, LoadResult } from './plan.ts';
 
 /** The load driver, in a process of its own so that the benchmark's other work takes nothing from it. */
 export class Driver {
@@ -19,7 +19,7 @@ export class Driver {
   }
 
   /** @throws Error when an answer was not as planned, or the driver's process ended. */
-  async run(plan: LoadPlan): Promise<LoadResult> {
+  async run(plan: DriverPlan): Promise<LoadResult> {
     const answer = await new Promise<DriverAnswer>((resolve, reject) => {
       const ended = (): void => reject(new Error('the load driver ended in the middle of a load'));
       this.#process.once('exit', ended);

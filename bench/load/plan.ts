@@ -1,3 +1,5 @@
+import type { CyclePlan, HandOverPlan, HeartbeatPlan } from './cycle-plan.ts';
+
 /** What one connection sends again and again. */
 export interface RequestPlan {
   /** The whole request head as it goes over the wire, with the empty line. */
@@ -31,5 +33,7 @@ export interface LoadResult {
   /** Share of one CPU that the driver itself used: near 1 the driver was the limit and not the server. */
   readonly driverCpuShare: number;
 }
+
+export type DriverPlan = LoadPlan | CyclePlan | HandOverPlan | HeartbeatPlan;
 
 export type DriverAnswer = { readonly result: LoadResult } | { readonly problem: string };

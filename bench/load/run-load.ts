@@ -1,6 +1,6 @@
 import { Connection, type Exchange } from './connection.ts';
-import { Latencies } from './latencies.ts';
 import type { LoadPlan, LoadResult } from './plan.ts';
+import { Timed } from './timed.ts';
 
 /**
  * Runs a load to its end. @throws Error at the first answer with a status that the plan does not name.
@@ -18,53 +18,37 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
 
 class Load {
   readonly #plan: LoadPlan;
-  readonly #latencies = new Latencies();
-  readonly #startMs = performance.now();
-  readonly #measureFromMs: number;
-  readonly #measureToMs: number;
-  readonly #requestsMax: number;
-  #requestsAll = 0;
+  readonly #timed: Timed;
   #bodyBytesSent = 0;
-  #lastMs = 0;
 
   constructor(plan: LoadPlan) {
     this.#plan = plan;
-    const { amount } = plan;
-    const timed = 'measureMs' in amount;
-    this.#measureFromMs = this.#startMs + (timed ? amount.warmUpMs : 0);
-    this.#measureToMs = timed ? this.#measureFromMs + amount.measureMs : Number.POSITIVE_INFINITY;
-    this.#requestsMax = timed ? Number.POSITIVE_INFINITY : amount.requestsPerConnection;
+    this.#timed = new Timed(plan.amount);
   }
 
   async run(connections: readonly Connection[]): Promise<LoadResult> {
-    const before = process.cpuUsage();
     await Promise.all(connections.map((connection) => this.#repeat(connection)));
-    const used = process.cpuUsage(before);
-    const endMs = performance.now();
-    const seconds = (Number.isFinite(this.#measureToMs) ? this.#measureToMs - this.#measureFromMs : this.#lastMs - this.#startMs) / 1000;
-    const [p50Ms, p99Ms] = this.#latencies.percentiles([0.5, 0.99]);
-    return {
-      requests: this.#latencies.count,
-      seconds,
-      p50Ms,
-      p99Ms,
-      requestsAll: this.#requestsAll,
-      bodyBytesSent: this.#bodyBytesSent,
-      driverCpuShare: (used.user + used.system) / 1000 / (endMs - this.#startMs),
-    };
+    return this.#timed.result(this.#bodyBytesSent);
   }
 
   #repeat(connection: Connection): Promise<void> {
     return new Promise((resolve, reject) => {
       let sentMs = performance.now();
-      let requestsLeft = this.#requestsMax;
+      let left = this.#timed.repeatsMax;
       const settle = (outcome: Exchange | Error): void => {
         const nowMs = performance.now();
-        if (outcome instanceof Error) return reject(outcome);
-        if (!this.#plan.statuses.includes(outcome.status)) return reject(new Error(`answered ${outcome.status} where ${this.#plan.statuses.join(' or ')} was due`));
-        this.#count(outcome, sentMs, nowMs);
-        requestsLeft -= 1;
-        if (requestsLeft <= 0 || nowMs >= this.#measureToMs) return resolve();
+        const problem = this.#problemOf(outcome);
+        if (outcome instanceof Error || problem !== null) {
+          reject(problem);
+          return;
+        }
+        this.#bodyBytesSent += outcome.bodyBytesSent;
+        this.#timed.count(sentMs, nowMs);
+        left -= 1;
+        if (left <= 0 || nowMs >= this.#timed.untilMs) {
+          resolve();
+          return;
+        }
         sentMs = nowMs;
         connection.send(settle);
       };
@@ -72,10 +56,9 @@ class Load {
     });
   }
 
-  #count(exchange: Exchange, sentMs: number, nowMs: number): void {
-    this.#requestsAll += 1;
-    this.#bodyBytesSent += exchange.bodyBytesSent;
-    this.#lastMs = nowMs;
-    if (nowMs >= this.#measureFromMs && nowMs < this.#measureToMs) this.#latencies.add(nowMs - sentMs);
+  #problemOf(outcome: Exchange | Error): Error | null {
+    if (outcome instanceof Error) return outcome;
+    if (this.#plan.statuses.includes(outcome.status)) return null;
+    return new Error(`answered ${outcome.status} where ${this.#plan.statuses.join(' or ')} was due`);
   }
 }

@@ -13,5 +13,12 @@ export interface Machine {
 /** To be called before the work begins, for the sake of `load`. */
 export function machine(): Machine {
   const all = cpus();
-  return { cpu: all[0]?.model ?? 'unknown', cpus: all.length, memoryBytes: totalmem(), kernel: release(), node: process.version, load: loadavg()[0] ?? 0 };
+  return {
+    cpu: all[0]?.model ?? 'unknown',
+    cpus: all.length,
+    memoryBytes: totalmem(),
+    kernel: release(),
+    node: process.version,
+    load: loadavg()[0] ?? 0,
+  };
 }

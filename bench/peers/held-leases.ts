@@ -40,7 +40,8 @@ export class HeldLeases {
     const text = await answer.text();
     if (answer.status !== 201) throw new Error(`a lease was answered with ${answer.status} ${text.slice(0, 300)}`);
     const body: unknown = JSON.parse(text);
-    if (typeof body !== 'object' || body === null || !('lease_id' in body) || !('fencing_token' in body)) throw new Error('a lease without lease_id or fencing_token');
+    if (typeof body !== 'object' || body === null || !('lease_id' in body) || !('fencing_token' in body))
+      throw new Error('a lease without lease_id or fencing_token');
     return { leaseId: String(body.lease_id), fencingToken: String(body.fencing_token) };
   }
 

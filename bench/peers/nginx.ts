@@ -9,7 +9,7 @@ import { ProcessTree } from '../measure/process-tree.ts';
 import { command } from '../place/command.ts';
 import { freePort } from '../place/port.ts';
 import { startServer } from '../place/server.ts';
-import type { Peer } from '../stage.ts';
+import type { Peer, Stage } from '../stage.ts';
 import type { HttpPeer } from './http-peer.ts';
 
 const NGINX = '/usr/sbin/nginx';
@@ -20,7 +20,11 @@ const PRELOAD_SOURCE = fileURLToPath(new URL('../preload/sync-on-rename.c', impo
  * it: this one is fastest with one for each processor, while a worker that syncs stands still, so the other needs many more.
  */
 export function nginx(workers: number): Peer<HttpPeer> {
-  return { id: 'nginx', needs: [{ command: 'nginx', package: 'nginx-extras' }], start: (directory, stage) => startNginx('nginx', directory, workers, {}, stage) };
+  return {
+    id: 'nginx',
+    needs: [{ command: 'nginx', package: 'nginx-extras' }],
+    start: (directory, stage) => startNginx({ name: 'nginx', directory, workers }, stage),
+  };
 }
 
 /** The same nginx, made to sync the file before the rename and the directory after it. */
@@ -34,24 +38,53 @@ export function nginxWithFsync(workers: number): Peer<HttpPeer> {
     start: async (directory, stage) => {
       const library = join(directory, 'sync-on-rename.so');
       await command('gcc', ['-O2', '-Wall', '-shared', '-fPIC', '-o', library, PRELOAD_SOURCE, '-ldl']);
-      return startNginx('nginx+fsync', directory, workers, { LD_PRELOAD: library }, stage);
+      return startNginx({ name: 'nginx+fsync', directory, workers, env: { LD_PRELOAD: library } }, stage);
     },
   };
 }
 
-async function startNginx(name: string, directory: string, workers: number, env: Readonly<Record<string, string>>, stage: Parameters<Peer<HttpPeer>['start']>[1]): Promise<HttpPeer> {
+export interface NginxStart {
+  readonly name: string;
+  readonly directory: string;
+  readonly workers: number;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly parts?: ConfigurationParts;
+}
+
+/** Lines for three places of the configuration. */
+interface ConfigurationParts {
+  readonly top: string;
+  readonly http: string;
+  readonly location: string;
+}
+
+export async function startNginx(
+  { name, directory, workers, env = {}, parts = { top: '', http: '', location: '' } }: NginxStart,
+  stage: Stage,
+): Promise<HttpPeer> {
   const port = await freePort();
   const configuration = join(directory, 'nginx.conf');
   await mkdir(join(directory, 'files'));
-  await writeFile(configuration, configurationText(directory, port, workers));
-  const pid = await startServer({ name, command: NGINX, args: ['-c', configuration, '-e', join(directory, 'error.log')], env, workingDirectory: directory, isReady: () => answers(port) }, stage.endings);
-  return { port, version: await versionOf(), processes: new ProcessTree(pid), target: (file) => `/${file}` };
+  await writeFile(configuration, configurationText(directory, port, workers, parts));
+  const pid = await startServer(
+    {
+      name,
+      command: NGINX,
+      args: ['-c', configuration, '-e', join(directory, 'error.log')],
+      env,
+      workingDirectory: directory,
+      isReady: () => answers(port),
+    },
+    stage.endings,
+  );
+  return { port, version: await nginxVersion(), processes: new ProcessTree(pid), target: (file) => `/${file}` };
 }
 
 /** Bodies are staged on the same file system as the files, as they must be for a rename. No access log; nothing else is tuned. */
-function configurationText(directory: string, port: number, workers: number): string {
+function configurationText(directory: string, port: number, workers: number, parts: ConfigurationParts): string {
   const user = process.getuid?.() === 0 ? 'user root;' : '';
-  return `${user}
+  return `${parts.top}
+${user}
 daemon off;
 worker_processes ${workers};
 pid ${directory}/pid;
@@ -62,17 +95,19 @@ http {
   sendfile on;
   keepalive_requests 1000000000;
   client_max_body_size 0;
+  ${parts.http}
   client_body_temp_path ${directory}/staged;
   server {
     listen 127.0.0.1:${port};
     root ${directory}/files;
-    location / { dav_methods PUT DELETE; create_full_put_path on; }
+    location / { dav_methods PUT DELETE; create_full_put_path on; ${parts.location} }
   }
 }
 `;
 }
 
-async function answers(port: number): Promise<boolean> {
+/** True when somebody accepts a connection. */
+export async function answers(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
   try {
     await once(socket, 'connect');
@@ -82,7 +117,7 @@ async function answers(port: number): Promise<boolean> {
   }
 }
 
-async function versionOf(): Promise<string> {
+export async function nginxVersion(): Promise<string> {
   const { stderr } = await promisify(execFile)(NGINX, ['-v']);
   return stderr.trim().replace('nginx version: ', '');
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, open, rm, statfs, unlink } from 'node:fs/promises';
+import { chmod, mkdtemp, open, rm, statfs, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -27,15 +27,23 @@ export interface Place {
  */
 export async function makePlace(directory: string | null, endings: Endings, say: (line: string) => void): Promise<Place> {
   const base = await mkdtemp(join(directory ?? tmpdir(), 'fencegate-bench-'));
+  // A server that gives up root for a user of its own must find its files.
+  await chmod(base, 0o711);
   endings.add('the working directory', () => rm(base, { recursive: true, force: true }));
   if (directory === null) {
     const mounted = await mountImage(base, endings).catch((thrown: unknown) => {
       say(`a loop-mounted ext4 is not possible here (${String(thrown).split('\n')[0]}); using a plain directory`);
       return null;
     });
-    if (mounted !== null) return { directory: mounted, description: await describe(mounted), deviceStat: await deviceStat(mounted), journalled: true };
+    if (mounted !== null)
+      return { directory: mounted, description: await describe(mounted), deviceStat: await deviceStat(mounted), journalled: true };
   }
-  return { directory: base, description: `${await describe(base)}, a plain directory; compare no figure of it with those of another file system`, deviceStat: await deviceStat(base), journalled: false };
+  return {
+    directory: base,
+    description: `${await describe(base)}, a plain directory; compare no figure of it with those of another file system`,
+    deviceStat: await deviceStat(base),
+    journalled: false,
+  };
 }
 
 /** Writes everything to the disk, so that one turn does not pay for what another left in memory. */

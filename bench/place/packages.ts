@@ -1,7 +1,7 @@
 import { StopLine } from '../stop-line.ts';
 import { command, isInstalled } from './command.ts';
 
-/** A command the benchmark needs and the Debian package that has it. */
+/** A command (or a file, by its absolute path) that the benchmark needs and the Debian package that has it. */
 export interface Needed {
   readonly command: string;
   readonly package: string;

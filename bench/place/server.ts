@@ -27,7 +27,12 @@ export interface ServerStart {
 export async function startServer(start: ServerStart, endings: Endings): Promise<number> {
   const env = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/', ...start.env };
   // The kernel ends the server when the benchmark is killed and cannot do it itself.
-  const child = spawn('setpriv', ['--pdeathsig', 'TERM', '--', start.command, ...start.args], { cwd: start.workingDirectory, env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn('setpriv', ['--pdeathsig', 'TERM', '--', start.command, ...start.args], {
+    cwd: start.workingDirectory,
+    env,
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     errors = (errors + text).slice(-ERRORS_KEPT);
@@ -57,4 +62,22 @@ async function stopServer(child: ChildProcess): Promise<void> {
   // The group: a master process that is killed cannot end its workers any more.
   process.kill(-child.pid, 'SIGKILL');
   await exited;
+}
+
+/** Ends a server before the benchmark does, and waits until it is gone. */
+export async function endProcess(pid: number, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+  process.kill(pid, signal);
+  for (const untilMs = performance.now() + STOP_MS_MAX; performance.now() < untilMs; await delay(ASK_AGAIN_MS)) {
+    if (!isThere(pid)) return;
+  }
+  throw new Error(`process ${pid} did not end within ${STOP_MS_MAX} ms`);
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    // Ours to signal, so the only error is that there is no such process.
+    return false;
+  }
 }

@@ -11,13 +11,17 @@ export interface Ratio {
 
 /** Rate by rate of the same round, then the median: what the machine does to both at once falls out. */
 export function ratiosOf(block: Block): readonly Ratio[] {
-  const present = block.row.comparisons.filter((one) => one.connections.includes(block.connections) && block.outcomes.has(one.of) && block.outcomes.has(one.to));
+  const present = block.row.comparisons.filter(
+    (one) => one.connections.includes(block.connections) && block.outcomes.has(one.of) && block.outcomes.has(one.to),
+  );
   return present.map((comparison) => {
     const of = block.outcomes.get(comparison.of) ?? [];
     const to = block.outcomes.get(comparison.to) ?? [];
     const quotients = of.flatMap((outcome, round) => {
       const other = to[round];
-      return other !== undefined && 'sample' in outcome && 'sample' in other ? [outcome.sample.requestsPerSecond / other.sample.requestsPerSecond] : [];
+      return other !== undefined && 'sample' in outcome && 'sample' in other
+        ? [outcome.sample.requestsPerSecond / other.sample.requestsPerSecond]
+        : [];
     });
     const result = quotients.length === 0 ? null : spread(quotients);
     return { comparison, spread: result, met: result === null ? null : result.median >= comparison.atLeast };

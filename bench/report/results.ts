@@ -27,7 +27,14 @@ export async function writeResults(run: Run, blocks: readonly Block[]): Promise<
     connections: block.connections,
     bodyBytes: block.row.bodyBytes,
     contestants: Object.fromEntries(block.outcomes),
-    ratios: ratiosOf(block).map(({ comparison, spread, met }) => ({ of: comparison.of, to: comparison.to, goal: comparison.goal, atLeast: comparison.atLeast, ...spread, met })),
+    ratios: ratiosOf(block).map(({ comparison, spread, met }) => ({
+      of: comparison.of,
+      to: comparison.to,
+      goal: comparison.goal,
+      atLeast: comparison.atLeast,
+      ...spread,
+      met,
+    })),
   }));
   await writeFile(path, `${JSON.stringify({ ...run, rows }, null, 2)}\n`);
   return path;

@@ -15,7 +15,7 @@ const COLUMNS = ['contestant', 'req/s', 'MiB/s', 'p50 ms', 'p99 ms', 'CPU ms/req
 export function blockText(block: Block): string {
   const { row, connections } = block;
   const lines = [...block.outcomes].map(([contestant, outcomes]) => cells(contestant, samplesOf(outcomes), row.bodyBytes));
-  return [blockTitle(row, connections), table([COLUMNS, ...lines]), ...ratioLines(block), ...memoryLines(block)].join('\n');
+  return [blockTitle(row, connections), table([COLUMNS, ...lines]), ...ratioLines(block), ...latencyLines(block), ...memoryLines(block)].join('\n');
 }
 
 function cells(contestant: string, samples: readonly Sample[], bodyBytes: number): readonly string[] {
@@ -46,12 +46,57 @@ function ratioLines(block: Block): readonly string[] {
   });
 }
 
+function latencyLines(block: Block): readonly string[] {
+  return (block.row.latencies ?? []).flatMap((goal) => {
+    const samples = samplesOf(block.outcomes.get(goal.of) ?? []);
+    if (samples.length === 0 || !goal.connections.includes(block.connections)) return [];
+    const parts = [
+      latency(
+        'p50',
+        goal.p50MsMax,
+        samples.map(({ p50Ms }) => p50Ms),
+      ),
+      ...(goal.p99MsMax === undefined
+        ? []
+        : [
+            latency(
+              'p99',
+              goal.p99MsMax,
+              samples.map(({ p99Ms }) => p99Ms),
+            ),
+          ]),
+    ];
+    return [`  ${goal.of}: ${parts.join(', ')} (${goal.goal})`];
+  });
+}
+
+function latency(what: string, allowedMs: number, values: readonly number[]): string {
+  const { median } = spread(values);
+  return `${what} ${figure(median)} ms of ${figure(allowedMs)}: ${verdict(median <= allowedMs)}`;
+}
+
 function memoryLines(block: Block): readonly string[] {
+  return [...memoryMaxLines(block), ...memoryGrowthLines(block)];
+}
+
+function memoryMaxLines(block: Block): readonly string[] {
+  const goal = block.row.memoryMax;
+  const samples = goal === undefined ? [] : samplesOf(block.outcomes.get(goal.of) ?? []);
+  if (goal === undefined || samples.length === 0) return [];
+  const peak = Math.max(...samples.map(({ memoryAfter }) => memoryAfter.peakBytes));
+  return [
+    `  ${goal.of}: ${figure(peak / MIB)} MiB resident; ${goal.goal} allows ${figure(goal.atMostBytes / MIB)}: ${verdict(peak <= goal.atMostBytes)}`,
+  ];
+}
+
+function memoryGrowthLines(block: Block): readonly string[] {
   const goal = block.row.memoryGrowth;
   const samples = goal === undefined ? [] : samplesOf(block.outcomes.get(goal.of) ?? []);
   if (goal === undefined || samples.length === 0) return [];
   const grown = Math.max(...samples.map(memoryGrowthBytes));
-  return [`  ${goal.of}: resident memory grew by ${figure(grown / MIB)} MiB; ${goal.goal} allows ${figure(goal.atMostBytes / MIB)}: ${verdict(grown <= goal.atMostBytes)}`];
+  return [
+    `  ${goal.of}: resident memory grew by ${figure(grown / MIB)} MiB; ${goal.goal} allows ${figure(goal.atMostBytes / MIB)}: ${verdict(grown <= goal.atMostBytes)}`,
+  ];
 }
 
 function verdict(met: boolean | null): string {
@@ -66,11 +111,15 @@ function times(ratio: number): string {
 function figure(value: number): string {
   if (!Number.isFinite(value)) return '-';
   if (value >= 100) return Math.round(value).toLocaleString('en-US');
-  return value.toPrecision(3).replace(/^0\.0+$/, '0').replace(/\.0+$/, '');
+  return value
+    .toPrecision(3)
+    .replace(/^0\.0+$/, '0')
+    .replace(/\.0+$/, '');
 }
 
 function table(rows: readonly (readonly string[])[]): string {
   const widths = COLUMNS.map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
-  const line = (row: readonly string[]): string => row.map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ');
+  const line = (row: readonly string[]): string =>
+    row.map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ');
   return rows.map((row) => `  ${line(row).trimEnd()}`).join('\n');
 }

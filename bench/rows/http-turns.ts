@@ -1,6 +1,6 @@
 import type { Amount, RequestPlan } from '../load/plan.ts';
 import { runWrk } from '../load/wrk.ts';
-import { fencegate } from '../peers/fencegate.ts';
+import { fencegate, type RunningFencegate } from '../peers/fencegate.ts';
 import { type HttpPeer, requestHead } from '../peers/http-peer.ts';
 import type { Peer, Stage } from '../stage.ts';
 import { measured } from './measured.ts';
@@ -21,18 +21,23 @@ export function putTurn(contestant: string, peer: Peer<HttpPeer>, bodyBytes: num
     peer,
     run: async (stage, connections, length) => {
       const running = await stage.running(peer);
-      return write(stage, running, each(connections, (index) => putRequest(running, `file-${index}`, bodyBytes, {})), amountOf(repeat, length));
+      return write(
+        stage,
+        running,
+        each(connections, (index) => putRequest(running, `file-${index}`, bodyBytes, {})),
+        amountOf(repeat, length),
+      );
     },
   };
 }
 
 /** The same under leases that are held during the whole run, with their tokens. */
-export function heldPutTurn(contestant: string, bodyBytes: number, repeat: Repeat): Turn {
+export function heldPutTurn(contestant: string, bodyBytes: number, repeat: Repeat, peer: Peer<RunningFencegate> = fencegate): Turn {
   return {
     contestant,
-    peer: fencegate,
+    peer,
     run: async (stage, connections, length) => {
-      const running = await stage.running(fencegate);
+      const running = await stage.running(peer);
       const requests = await Promise.all(
         each(connections, async (index) => {
           const { fencingToken, leaseId } = await running.held(`held-${index}`);
@@ -60,7 +65,9 @@ export function refusedPutTurn(contestant: string, bodyBytes: number, expects: b
           return { ...putRequest(running, `refused-${index}`, bodyBytes, headers), expectsContinue: expects };
         }),
       );
-      const sample = await measured(stage, running, () => stage.driver.run({ port: running.port, requests, statuses: REFUSED, amount: amountOf('timed', length) }));
+      const sample = await measured(stage, running, () =>
+        stage.driver.run({ port: running.port, requests, statuses: REFUSED, amount: amountOf('timed', length) }),
+      );
       if (expects && sample.bodyBytesSent > 0) throw new Error(`${sample.bodyBytesSent} bytes of refused bodies were asked for`);
       return sample;
     },
@@ -81,7 +88,9 @@ export function getTurn(contestant: string, peer: Peer<HttpPeer>, bodyBytes: num
         return measured(stage, running, () => runWrk(`http://127.0.0.1:${running.port}${running.target(file)}`, connections, length.seconds));
       }
       const request = { head: requestHead('GET', running.target(file), running.port, {}), bodyBytes: 0, expectsContinue: false };
-      return measured(stage, running, () => stage.driver.run({ port: running.port, requests: each(connections, () => request), statuses: READ, amount: amountOf(repeat, length) }));
+      return measured(stage, running, () =>
+        stage.driver.run({ port: running.port, requests: each(connections, () => request), statuses: READ, amount: amountOf(repeat, length) }),
+      );
     },
   };
 }
@@ -92,7 +101,12 @@ const seeded = new Set<string>();
 async function seedOnce(stage: Stage, id: string, running: HttpPeer, file: string, bodyBytes: number): Promise<void> {
   const key = `${id} ${file}`;
   if (seeded.has(key)) return;
-  await stage.driver.run({ port: running.port, requests: [putRequest(running, file, bodyBytes, {})], statuses: WRITTEN, amount: { requestsPerConnection: 1 } });
+  await stage.driver.run({
+    port: running.port,
+    requests: [putRequest(running, file, bodyBytes, {})],
+    statuses: WRITTEN,
+    amount: { requestsPerConnection: 1 },
+  });
   seeded.add(key);
 }
 
@@ -101,7 +115,11 @@ function write(stage: Stage, running: HttpPeer, requests: readonly RequestPlan[]
 }
 
 function putRequest(running: HttpPeer, file: string, bodyBytes: number, headers: Readonly<Record<string, string>>): RequestPlan {
-  const head = requestHead('PUT', running.target(file), running.port, { 'Content-Type': 'application/octet-stream', 'Content-Length': bodyBytes, ...headers });
+  const head = requestHead('PUT', running.target(file), running.port, {
+    'Content-Type': 'application/octet-stream',
+    'Content-Length': bodyBytes,
+    ...headers,
+  });
   return { head, bodyBytes, expectsContinue: false };
 }
 

@@ -45,7 +45,16 @@ export interface Comparison {
   readonly goal: string;
 }
 
-/** One line of work that contestants do in turn. Later measures (locks, hand-over) are rows too: only the turns differ. */
+/** The longest that a contestant may take, each a median over the rounds. */
+export interface LatencyGoal {
+  readonly of: string;
+  readonly p50MsMax: number;
+  readonly p99MsMax?: number;
+  readonly connections: readonly number[];
+  readonly goal: string;
+}
+
+/** One line of work that contestants do in turn. */
 export interface Row {
   readonly id: string;
   readonly title: string;
@@ -56,6 +65,11 @@ export interface Row {
   readonly bodyBytes: number;
   readonly turns: readonly Turn[];
   readonly comparisons: readonly Comparison[];
+  /** What `connections` counts in this row's title, when not connections; `null`: nothing, the contestants say it. */
+  readonly counts?: string | null;
+  readonly latencies?: readonly LatencyGoal[];
+  /** Highest resident memory that the goal allows. */
+  readonly memoryMax?: { readonly of: string; readonly atMostBytes: number; readonly goal: string };
   /** Highest growth of resident memory in a turn that the goal allows. */
   readonly memoryGrowth?: { readonly of: string; readonly atMostBytes: number; readonly goal: string };
 }

@@ -1,6 +1,7 @@
 import { fencegate } from '../peers/fencegate.ts';
 import { nginx, nginxWithFsync } from '../peers/nginx.ts';
 import { getTurn, heldPutTurn, putTurn, refusedPutTurn } from './http-turns.ts';
+import { type Amounts, handOverRow, lockedPutRow, lockRow, stateRows } from './lock-rows.ts';
 import type { Comparison, Row } from './row.ts';
 
 const KIB = 1024;
@@ -10,7 +11,7 @@ const LARGE_BODY = [1, 4];
 const CROWDED = [16, 64];
 const MEMORY_GROWTH_BYTES_MAX = 64 * MIB;
 
-export interface Sizes {
+export interface Sizes extends Amounts {
   readonly largeMib: number;
   readonly memoryMib: number;
   readonly nginxWorkers: number;
@@ -68,7 +69,11 @@ export function allRows(sizes: Sizes): readonly Row[] {
       title: 'stale PUT 1 KiB: 412',
       bodyBytes: KIB,
       connections: SMALL_BODY,
-      turns: [refusedPutTurn('refused, asks first', KIB, true), refusedPutTurn('refused, body sent', KIB, false), heldPutTurn('accepted', KIB, 'timed')],
+      turns: [
+        refusedPutTurn('refused, asks first', KIB, true),
+        refusedPutTurn('refused, body sent', KIB, false),
+        heldPutTurn('accepted', KIB, 'timed'),
+      ],
       comparisons: [
         { of: 'refused, asks first', to: 'accepted', atLeast: 2, connections: SMALL_BODY, goal: 'P10' },
         { of: 'refused, body sent', to: 'accepted', atLeast: 2, connections: SMALL_BODY, goal: 'P10' },
@@ -84,6 +89,10 @@ export function allRows(sizes: Sizes): readonly Row[] {
       comparisons: [],
       memoryGrowth: { of: 'fencegate', atMostBytes: MEMORY_GROWTH_BYTES_MAX, goal: 'P4' },
     },
+    lockedPutRow(sizes.nginxWorkers),
+    lockRow,
+    handOverRow,
+    ...stateRows(sizes),
   ];
 }
 
@@ -92,3 +101,14 @@ const SMALL_PUT_GOALS: readonly Comparison[] = [
   { of: 'fencegate', to: 'nginx+fsync', atLeast: 1.5, connections: CROWDED, goal: 'P1' },
   { of: 'fencegate', to: 'nginx', atLeast: 0.5, connections: CROWDED, goal: 'P1' },
 ];
+
+/** For the command line's help; sizes name no row. */
+export const ROW_IDS: readonly string[] = allRows({
+  largeMib: 1,
+  memoryMib: 1,
+  nginxWorkers: 1,
+  nginxFsyncWorkers: 1,
+  leases: 1,
+  marks: 1,
+  intents: 1,
+}).map(({ id }) => id);

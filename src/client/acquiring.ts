@@ -5,7 +5,8 @@ import { STATUS_BY_CODE } from './contract/codes.ts';
 import { FencegateError, isFencegateError } from './errors.ts';
 import { HeldLease } from './held-lease.ts';
 import type { LeaseOptions } from './lease-options.ts';
-import { retrying } from './retrying.ts';
+import { pause } from './pause.ts';
+import { jitteredDelayMs, retrying } from './retrying.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import type { Transport } from './transport.ts';
 
@@ -47,24 +48,26 @@ export class Acquiring {
 
   /** Resolves with a lease that is held and has time left (case R24), and has the hold. */
   async acquire(acquisition: Acquisition): Promise<HeldLease> {
+    const { clock, random } = this.#transport;
     for (let round = 1; ; round += 1) {
-      const answered = await this.#round(acquisition);
-      if (answered.lease.state === 'held') {
+      try {
+        const answered = await this.#round(acquisition);
+        if (answered.lease.state !== 'held') throw notAcquired(answered.lease);
         const lease = this.#holding(acquisition, await this.#counted(acquisition, answered));
         if (lease.state === 'held') return lease;
         throw lease.loss ?? notAcquired(answered.lease);
+      } catch (thrown) {
+        if (!isLostPlace(thrown) || round >= CLIENT_LIMITS.attemptsMax || this.#restMs(acquisition) <= 0) throw thrown;
       }
-      // A place in line does not outlive a restart of the gateway, and expires while the gateway is out of reach: stand in line anew.
-      const again = answered.lease.state === 'lost' || answered.lease.state === 'expired';
-      if (!again || round >= CLIENT_LIMITS.attemptsMax || this.#restMs(acquisition) <= 0) throw notAcquired(answered.lease);
+      await pause(clock, jitteredDelayMs(round, random), acquisition.options.signal);
     }
   }
 
   async #round(acquisition: Acquisition): Promise<Answered> {
-    const ttlMs = acquisition.options.ttlMs ?? BOUNDS.leaseTtlMsDefault;
+    const { ttlMs } = acquisition.options;
     for (let made = 1; ; made += 1) {
       const sessionId = await this.#keeper.session(ttlMs);
-      const done = this.#keeper.waiting(ttlMs);
+      const done = this.#keeper.waiting(ttlMs ?? BOUNDS.leaseTtlMsDefault);
       try {
         const first = await this.#ask(acquisition, sessionId);
         return first.lease.state === 'waiting' ? await this.#line(acquisition, first) : first;
@@ -177,7 +180,7 @@ export class Acquiring {
     return {
       ...(resources.length === 1 && first !== undefined ? { resource: first } : { resources }),
       mode: options.mode ?? 'exclusive',
-      ttl_ms: options.ttlMs ?? null,
+      ttl_ms: options.ttlMs ?? this.#keeper.defaultTtlMs,
       max_wait_ms: restMs !== null && restMs > 0 ? restMs : null,
       max_hold_ms: options.maxHoldMs ?? null,
       priority: options.priority ?? null,
@@ -191,6 +194,11 @@ export class Acquiring {
   #restMs({ untilMs }: Acquisition): number {
     return untilMs === null ? Number.POSITIVE_INFINITY : Math.max(0, untilMs - this.#transport.clock.monotonicMs());
   }
+}
+
+/** A place in line does not outlive a restart of the gateway, and expires while the gateway is out of reach: it is taken anew. */
+function isLostPlace(thrown: unknown): boolean {
+  return isFencegateError(thrown, 'lock_not_acquired') && ['lost', 'expired'].includes(String(thrown.members['state']));
 }
 
 /** A wait that is over without the lock. The victim of a deadlock is told so. */

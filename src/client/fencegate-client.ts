@@ -12,7 +12,7 @@ import type { LeaseHandle } from './lease-handle.ts';
 import type { LeaseOptions } from './lease-options.ts';
 import type { UploadFile } from './multipart-body.ts';
 import { type AuditFilter, type LockFilter, type OperationKey, Queries } from './queries.ts';
-import { resourceUrlPath } from './resource-path.ts';
+import { directoryName, resourceUrlPath } from './resource-path.ts';
 import { SessionKeeper } from './session-keeper.ts';
 import { type Fetch, Transport } from './transport.ts';
 import { type WatchEvent, watching } from './watching.ts';
@@ -169,7 +169,12 @@ export class FencegateClient {
 
   /** Uploads several files into a directory, all or nothing. */
   upload(directory: string, files: readonly UploadFile[], options: BodyOptions = {}): Promise<WrittenFiles> {
-    return this.#writes.upload(directory, files, options, null);
+    return this.#writes.upload(
+      directory,
+      files,
+      options,
+      this.#rightsFor(...files.map(({ name }) => `${directoryName(directory)}${name}`))[0] ?? null,
+    );
   }
 
   /**
@@ -259,7 +264,7 @@ export class FencegateClient {
     return { path: `/v1/sessions/${encodeURIComponent(sessionId)}/watch` };
   }
 
-  #rightsFor(from: string, to: string): readonly WriteRight[] {
-    return [this.#leases.rightFor(from), this.#leases.rightFor(to)].filter((right) => right !== null);
+  #rightsFor(...resources: readonly string[]): readonly WriteRight[] {
+    return resources.map((resource) => this.#leases.rightFor(resource)).filter((right) => right !== null);
   }
 }

@@ -2,6 +2,7 @@ import type { ClientEventListener } from './client-events.ts';
 import { CLIENT_LIMITS } from './client-limits.ts';
 import type { ClientTimer } from './clock.ts';
 import type { CreateSession, Heartbeat, Lease, Session } from './contract/answers.ts';
+import { BOUNDS } from './contract/bounds.ts';
 import { FencegateError, isFencegateError } from './errors.ts';
 import type { HeldLease } from './held-lease.ts';
 import { Leftovers } from './leftovers.ts';
@@ -51,13 +52,21 @@ export class SessionKeeper {
   }
 
   /** The id of a live session that can carry a lease of `ttlMs`. Several callers at once get the same one (case R21). */
-  async session(ttlMs: number): Promise<string> {
+  async session(ttlMs: number | undefined): Promise<string> {
     if (this.#closing.signal.aborted) throw closed();
     const { sessionTtlMs } = this.#options;
-    if (sessionTtlMs !== null && ttlMs > sessionTtlMs) throw new RangeError(`ttlMs ${ttlMs} is over the client's sessionTtlMs ${sessionTtlMs}`);
-    const session = this.#live() ?? (await (this.#making ??= this.#make(sessionTtlMs ?? Math.max(CLIENT_LIMITS.sessionTtlMs, ttlMs))));
-    if (ttlMs > session.ttlMs) throw new RangeError(`ttlMs ${ttlMs} is over the ${session.ttlMs} ms of the client's session: set sessionTtlMs`);
+    const live = this.#live();
+    if (live === null) this.#making ??= this.#make(sessionTtlMs ?? Math.max(CLIENT_LIMITS.sessionTtlMs, ttlMs ?? 0));
+    const session = live ?? (await this.#making);
+    if (session === null) throw closed();
+    if (ttlMs !== undefined && ttlMs > session.ttlMs) throw new RangeError(`ttlMs ${ttlMs} is over the client's sessionTtlMs ${session.ttlMs}`);
     return session.id;
+  }
+
+  /** What a lease asks for when nobody says: the gateway's default, unless the session is shorter. */
+  get defaultTtlMs(): number | null {
+    const { sessionTtlMs } = this.#options;
+    return sessionTtlMs !== null && sessionTtlMs < BOUNDS.leaseTtlMsDefault ? sessionTtlMs : null;
   }
 
   /** Of the last session that was made; `null` before the first. */

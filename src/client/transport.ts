@@ -98,7 +98,11 @@ export class Transport implements RetryDeps {
     passOn(whole.signal);
     try {
       const response = await this.#send(request, { signal: cut.signal, isTimedOut: () => head.timedOut }, also);
-      return { response, done: () => (whole.dispose(), cut.abort()) };
+      const done = (): void => {
+        whole.dispose();
+        cut.abort();
+      };
+      return { response, done };
     } catch (thrown) {
       whole.dispose();
       throw thrown;

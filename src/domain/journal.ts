@@ -152,6 +152,9 @@ export interface Journal {
   head(): { readonly seq: number; readonly hash: string };
 }
 
+/** `never`: no intent and no record of it is here; it is another journal's, it was cut off before its intent, or it is long forgotten. */
+export type OperationKnown = 'unsettled' | 'settled' | 'never';
+
 /** What start and take-over read before anything is served. */
 export interface JournalStart {
   readonly journalUuid: string;
@@ -161,8 +164,8 @@ export interface JournalStart {
   incarnations(volume: string): readonly string[];
   /** Unsettled intents, the newest per resource only, oldest first. */
   unsettledIntents(volume: string): readonly Intent[];
-  /** True when the journal has an intent of this operation (manifests roll forward only then). */
-  hasIntent(operationId: string): boolean;
+  /** Of what an operation left on a volume only an unsettled one needs anything; a settled one is known for as long as its audit records are. */
+  knows(operationId: string): OperationKnown;
   leases(): readonly StoredLease[];
   sessions(): readonly StoredSession[];
   lockDelays(): readonly { readonly resourceKey: string; readonly delayMs: number }[];

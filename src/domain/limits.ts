@@ -38,6 +38,8 @@ export const LIMITS = {
   lockEventsMax: 20_000,
   lockEventsBufferMax: 1_000,
   lockPageMax: 1_000,
+  /** The gauges of one scrape share one walk over all locks. */
+  lockFiguresKeptMs: 200,
   lockExpiryCheckMsMax: 60_000,
   /** Sessions that come back after a restart are taken in at this rate, so that a storm of them starves nobody. */
   reconnectsPerSecondMax: 2_000,
@@ -51,6 +53,7 @@ export const LIMITS = {
   uriBytesMax: 16_384,
   jsonBodyBytesMax: 1_048_576,
   headersTimeoutMs: 10_000,
+  pipelinedMax: 64,
   keepAliveTimeoutMs: 65_000,
   refusedBodyDrainBytesMax: 33_554_432,
   refusedBodyDrainMsMax: 2_000,
@@ -115,6 +118,8 @@ export const LIMITS = {
   volumeSyncDeadlineMs: 10_000,
   volumeInFlightDefault: 8,
   volumeQueueMax: 1_024,
+  /** Names in the own directory that could not be removed while the volume hung, and are tried again. */
+  litterMax: 10_000,
   /** How long a hung volume is left alone before one call tries it again. */
   volumeCanaryMs: 2_000,
   stagedBytesPerPrincipalDefault: 1_099_511_627_776,

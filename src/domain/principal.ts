@@ -16,7 +16,8 @@ export interface Caller {
   readonly principal: Principal;
   /** A label chosen by the client; names nobody. `null` when not sent. */
   readonly clientId: string | null;
-  readonly remoteAddress: string;
+  /** `null` when the connection was gone before anybody asked. */
+  readonly remoteAddress: string | null;
   readonly requestId: string;
 }
 

@@ -1,5 +1,6 @@
 import type { FileFacts } from './file-facts.ts';
 import type { Intent, Settlement } from './intent.ts';
+import type { OperationKnown } from './journal.ts';
 
 /** What recovery and the lock doctor report about a volume. `evidence` is plain words: no secret, no path of the machine. */
 export interface VolumeFinding {
@@ -41,7 +42,7 @@ export interface VolumeRecord {
   gone(incarnation: string): Promise<void>;
   /** The newest unsettled intent per resource, oldest first. */
   unsettled(): readonly Intent[];
-  hasIntent(operationId: string): boolean;
+  knows(operationId: string): OperationKnown;
   /** Makes every outcome durable that is not the presumed one; nothing of the volume is swept before it resolves. */
   recovered(settled: readonly SettledIntent[]): Promise<void>;
 }

@@ -17,7 +17,7 @@ export interface Resource {
 
 const VOLUME_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this looks for
-const CONTROL = /[\u0000-\u001f\u007f]/;
+const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 export function isVolumeName(text: string): boolean {

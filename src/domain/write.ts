@@ -24,6 +24,8 @@ export interface WriteEnvelope {
   readonly keepAlive: boolean;
   readonly ifMatch: EtagCondition | null;
   readonly ifNoneMatch: EtagCondition | null;
+  /** Whole seconds since 1970; counts only without `ifMatch` (RFC 9110, 13.2.2). */
+  readonly ifUnmodifiedSinceS: number | null;
   readonly digests: ExpectedDigests;
   readonly idempotency: { readonly key: string; readonly fingerprint: string; readonly method: string; readonly path: string } | null;
   /** Joins the client's disconnect and the shutdown deadline; its reason is a `GatewayError`. */

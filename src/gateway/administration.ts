@@ -1,17 +1,15 @@
 import type { Administration, BreakReport } from '../domain/administration.ts';
-import { refuse } from '../domain/errors.ts';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
 import type { Journal, JournalStart } from '../domain/journal.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Volumes } from '../domain/volume.ts';
-import { type DoctorDeps, examine } from './doctor.ts';
 import { readinessOf } from './health.ts';
 import { adoptVolume, type RebaseDeps, rebaseFences } from './rebase.ts';
 import { floorName } from './recover.ts';
 
 export interface AdministrationDeps {
-  readonly doctor: DoctorDeps;
+  readonly doctor: { report: Administration['doctor']; fix: Administration['fix'] };
   readonly rebase: RebaseDeps;
   readonly volumes: Volumes;
   readonly journal: Pick<Journal, 'mark'>;
@@ -23,12 +21,8 @@ export interface AdministrationDeps {
 export function createAdministration(deps: AdministrationDeps): Administration {
   return {
     breakLock: (caller, request) => deps.breakLock(caller, request),
-    doctor: () => examine(deps.doctor),
-    fix: async (_caller, { findingId }) => {
-      const { findings } = await examine(deps.doctor);
-      if (!findings.some(({ id }) => id === findingId)) throw refuse('not_found', 'There is no such finding now.');
-      throw refuse('not_found', 'This finding has no fix that is safe to carry out by itself.');
-    },
+    doctor: () => deps.doctor.report(),
+    fix: (caller, request) => deps.doctor.fix(caller, request),
     fence: async (resource) => {
       const mark = await deps.journal.mark(resource.key);
       return {

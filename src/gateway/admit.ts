@@ -4,7 +4,7 @@
  */
 import { GatewayError, refuse } from '../domain/errors.ts';
 import { type FencingToken, parseFencingToken } from '../domain/fencing-token.ts';
-import { etagOf, type TargetFacts } from '../domain/file-facts.ts';
+import type { TargetFacts } from '../domain/file-facts.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Place, Volume } from '../domain/volume.ts';
 import type { WriteDeps } from './deps.ts';
@@ -111,8 +111,7 @@ export async function admitTarget(
 /** The verb's rule, then the conditions: RFC 9110 13.2 evaluates these last. */
 export function checkTarget(operation: Operation, target: TargetFacts | null, check: (target: TargetFacts | null) => void): void {
   check(target);
-  const { ifMatch, ifNoneMatch } = operation.envelope;
-  const refusal = preconditionVerdict(target === null ? null : etagOf(target), ifMatch, ifNoneMatch);
+  const refusal = preconditionVerdict(target, operation.envelope);
   if (refusal !== null) throw refusal;
 }
 

@@ -125,7 +125,11 @@ async function commitCopy(deps: WriteDeps, operation: Operation, right: WriteRig
       resource,
       admitted: patching.admitted,
       staged: async (target, place) => {
-        if (target === null) return staging;
+        if (target === null) {
+          // The file that an append makes is what was sent, and nothing else.
+          assertDigests(staging, operation.envelope.digests.representation);
+          return staging;
+        }
         if (copy !== null && sameVersion(copy.of, target)) return copy.staging;
         await copy?.staging.discard();
         copy = { of: target, staging: await overlaid(operation, patching, place, target) };

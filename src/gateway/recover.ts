@@ -13,7 +13,7 @@ import { unknownAnswer } from './idempotency.ts';
 
 export interface RecoverDeps {
   /** Each call sees what is committed now. */
-  readonly start: Pick<JournalStart, 'incarnations' | 'unsettledIntents' | 'hasIntent'>;
+  readonly start: Pick<JournalStart, 'incarnations' | 'unsettledIntents' | 'knows'>;
   readonly journal: Pick<Journal, 'commit' | 'settled'>;
   readonly clock: Clock;
 }
@@ -26,7 +26,7 @@ export function volumeRecord(deps: RecoverDeps, volume: string): VolumeRecord {
     published: async (incarnation) => void (await journal.commit([{ op: 'incarnation_put', volume, incarnation }])),
     gone: async (incarnation) => void (await journal.commit([{ op: 'incarnation_gone', volume, incarnation }])),
     unsettled: () => start.unsettledIntents(volume),
-    hasIntent: (operationId) => start.hasIntent(operationId),
+    knows: (operationId) => start.knows(operationId),
     recovered: (settled) => recordVerdicts(deps, settled),
   };
 }

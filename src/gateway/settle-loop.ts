@@ -24,21 +24,32 @@ export interface SettleLoop {
   adopt(unsettled: Unsettled): void;
   /** The operations that wait for an answer of their volume, for the doctor. */
   open(): readonly { readonly operationId: string; readonly resource: string; readonly volume: string }[];
+  /** Looks now and not only at the next turn. `unknown`: it still cannot be told; `none`: no such operation is open. */
+  settleNow(operationId: string): Promise<'settled' | 'unknown' | 'none'>;
   stop(): void;
 }
 
 /** `onError` hears why a round failed; the next round follows in any case. */
 export function createSettleLoop(clock: Clock, onError: (error: unknown) => void): SettleLoop {
   const open = new Set<Unsettled>();
+  /** Has an entry from the moment the apply has ended: before, looking would prove nothing. */
   const timers = new Map<Unsettled, Timer>();
+  const rounds = new Map<Unsettled, Promise<void>>();
   let stopped = false;
 
   const later = (unsettled: Unsettled): void => {
     if (stopped) return;
     timers.set(
       unsettled,
-      clock.after(LIMITS.settleRetryMs, () => void round(unsettled)),
+      clock.after(LIMITS.settleRetryMs, () => void turn(unsettled)),
     );
+  };
+
+  /** One turn at a time for each; whoever asks meanwhile waits for the one that runs. */
+  const turn = (unsettled: Unsettled): Promise<void> => {
+    const running = rounds.get(unsettled) ?? round(unsettled).finally(() => rounds.delete(unsettled));
+    rounds.set(unsettled, running);
+    return running;
   };
 
   const round = async (unsettled: Unsettled): Promise<void> => {
@@ -69,6 +80,15 @@ export function createSettleLoop(clock: Clock, onError: (error: unknown) => void
       [...open].flatMap((u) =>
         u.intents.map((intent) => ({ operationId: intent.operationId, resource: intent.resource.name, volume: u.volume.name })),
       ),
+    settleNow: async (operationId) => {
+      const unsettled = [...open].find(({ intents }) => intents.some((intent) => intent.operationId === operationId));
+      if (unsettled === undefined) return 'none';
+      const timer = timers.get(unsettled);
+      if (timer === undefined) return 'unknown';
+      timer.cancel();
+      await turn(unsettled);
+      return open.has(unsettled) ? 'unknown' : 'settled';
+    },
     stop: () => {
       stopped = true;
       for (const timer of timers.values()) timer.cancel();

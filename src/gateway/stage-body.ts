@@ -1,6 +1,7 @@
 /** Step 4: bytes go to a new file in the incarnation directory. The lock of a token-less write is not held meanwhile. */
 import { refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Staging, Volume } from '../domain/volume.ts';
 import type { ExpectedDigests } from '../domain/write.ts';
@@ -9,8 +10,8 @@ import type { WriteDeps } from './deps.ts';
 import type { Operation } from './operation.ts';
 import type { QuotaAccount } from './staged-quota.ts';
 
-/** How often a running upload looks whether its lease still lives, and renews it when asked to. */
-const LEASE_CHECK_MS = 1_000;
+/** How often a running upload looks whether its lease still lives, and renews it when asked to: well within the shortest lease. */
+const LEASE_CHECK_MS = LIMITS.leaseTtlMsMin / 4;
 
 export interface StageRequest {
   readonly volume: Volume;

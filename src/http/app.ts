@@ -1,6 +1,5 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { randomName } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -29,6 +28,7 @@ import { volumeRoutes } from './routes/volumes.ts';
 import { createHttpServer } from './server.ts';
 import type { TypedApp } from './typed-app.ts';
 import { UploadSlots } from './upload-slots.ts';
+import { validatorCompiler } from './validator.ts';
 
 const REQUEST_ID_BYTES = 12;
 const REQUEST_ID = /^[A-Za-z0-9._~:/+=@-]+$/;
@@ -53,7 +53,7 @@ export function buildApp(deps: HttpDeps): FastifyInstance {
     return503OnClosing: false,
     forceCloseConnections: 'idle',
   });
-  app.setValidatorCompiler(TypeBoxValidatorCompiler);
+  app.setValidatorCompiler(validatorCompiler);
   // A logger of its own for each request costs more than our one line per answer needs.
   app.setChildLoggerFactory((logger) => logger);
 

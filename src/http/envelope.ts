@@ -8,7 +8,7 @@ import type { Caller } from '../domain/principal.ts';
 import type { RangeTarget, WriteEnvelope } from '../domain/write.ts';
 import { digestsOf } from './digest-headers.ts';
 import { declaredBytesOf } from './exchange.ts';
-import { booleanValue, etagCondition, integerValue, presentedToken, singleValue } from './header-values.ts';
+import { booleanValue, etagCondition, httpDateS, integerValue, presentedToken, singleValue } from './header-values.ts';
 
 export interface EnvelopeContext {
   readonly request: IncomingMessage;
@@ -34,6 +34,7 @@ export function readEnvelope(context: EnvelopeContext): WriteEnvelope {
     keepAlive: booleanValue(request, 'x-lease-keepalive'),
     ifMatch: etagCondition(headers['if-match'], 'If-Match'),
     ifNoneMatch: etagCondition(headers['if-none-match'], 'If-None-Match'),
+    ifUnmodifiedSinceS: httpDateS(headers['if-unmodified-since']),
     digests: {
       content: digestsOf(text(headers['content-digest']), 'Content-Digest'),
       representation: digestsOf(text(headers['repr-digest']), 'Repr-Digest'),
@@ -82,6 +83,7 @@ function fingerprintOf({ request, bodyHash }: EnvelopeContext): string {
     headers['repr-digest'] ?? null,
     headers['if-match'] ?? null,
     headers['if-none-match'] ?? null,
+    headers['if-unmodified-since'] ?? null,
     headers['x-update-range'] ?? null,
     headers['upload-offset'] ?? null,
     bodyHash,

@@ -97,3 +97,13 @@ export function etagCondition(value: string | undefined, name: string): EtagCond
   if (tags.length === 0) throw refuse('invalid_request', `${name} is empty.`);
   return tags;
 }
+
+const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /;
+const MS_PER_SECOND = 1_000;
+
+/** Whole seconds since 1970. A date that cannot be read is ignored (RFC 9110, 13.1.3 and 13.1.4). */
+export function httpDateS(value: string | undefined): number | null {
+  if (value === undefined || !HTTP_DATE.test(value)) return null;
+  const ms = Date.parse(value);
+  return Number.isNaN(ms) ? null : Math.floor(ms / MS_PER_SECOND);
+}

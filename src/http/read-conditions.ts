@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { sameStrongly, sameWeakly } from '../domain/entity-tag.ts';
 import { refuse } from '../domain/errors.ts';
-import { etagCondition } from './header-values.ts';
+import { etagCondition, httpDateS } from './header-values.ts';
 
 /** What conditions are compared with. */
 export interface Validators {
@@ -8,8 +9,6 @@ export interface Validators {
   /** Whole seconds since 1970, as `Last-Modified` says. */
   readonly modifiedS: number;
 }
-
-const MS_PER_SECOND = 1_000;
 
 /**
  * The conditions of a GET or HEAD in the order of RFC 9110, 13.2.2.
@@ -36,21 +35,4 @@ export function readCondition(headers: IncomingHttpHeaders, { etag, modifiedS }:
  */
 export function ifRangeHolds(header: string | string[] | undefined, etag: string): boolean {
   return header === undefined || (typeof header === 'string' && sameStrongly(header.trim(), etag));
-}
-
-function sameStrongly(a: string, b: string): boolean {
-  return a === b && !a.startsWith('W/');
-}
-
-function sameWeakly(a: string, b: string): boolean {
-  return a.replace(/^W\//, '') === b.replace(/^W\//, '');
-}
-
-const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /;
-
-/** A date that cannot be read is ignored (RFC 9110, 13.1.3). */
-function httpDateS(value: string | undefined): number | null {
-  if (value === undefined || !HTTP_DATE.test(value)) return null;
-  const ms = Date.parse(value);
-  return Number.isNaN(ms) ? null : Math.floor(ms / MS_PER_SECOND);
 }

@@ -6,6 +6,7 @@ import { parseFencingToken } from '../domain/fencing-token.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { EarlyRefusal } from './client-error.ts';
 import type { HttpDeps } from './http-deps.ts';
+import { addressOf } from './request-state.ts';
 import { statusOf } from './status.ts';
 
 /**
@@ -23,7 +24,7 @@ export async function recordRefusal(deps: HttpDeps, request: FastifyRequest, err
     path: subject?.path ?? null,
     principal: principal?.name ?? null,
     clientId: labelOf(request),
-    remoteAddress: request.ip,
+    remoteAddress: addressOf(request),
     requestId: request.id,
     fencingToken: parseFencingToken(String(request.headers['x-fencing-token'] ?? '')) ?? null,
     durationMs: Math.round(deps.clock.monotonicMs() - state.startedMs),

@@ -58,7 +58,13 @@ export function callerOf(request: FastifyRequest, clientId: string | null = null
   return {
     principal: principalOf(request),
     clientId: clientId ?? labelValue(request.raw, 'x-client-id', LIMITS.clientIdBytesMax),
-    remoteAddress: request.ip,
+    remoteAddress: addressOf(request),
     requestId: request.id,
   };
+}
+
+/** Where it came from. A connection that was reset has no address any more, whatever the type says. */
+export function addressOf(request: FastifyRequest): string | null {
+  const address: string | undefined = request.ip;
+  return address ?? null;
 }

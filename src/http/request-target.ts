@@ -37,6 +37,7 @@ function queryOf(target: string): string {
 export function routedUrl(target: string): string {
   const path = rawPathOf(target);
   const query = queryOf(target);
+  if (!path.startsWith('/') && path !== '*') return UNDECODABLE;
   for (const prefix of RESOURCE_PREFIXES) {
     const below = path.startsWith(prefix) ? path.slice(prefix.length) : '';
     if (!below.includes('/')) continue;

@@ -5,6 +5,7 @@ import type { Clock } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { beginExchange } from './exchange.ts';
 import { lingerBeforeClose } from './lingering-close.ts';
+import { inTurn } from './one-at-a-time.ts';
 
 /** PEM texts; with `clientCa` the client's certificate is asked for and verified (mutual TLS). */
 export interface TlsSettings {
@@ -33,9 +34,11 @@ const OPTIONS: ServerOptions = {
  */
 export function createHttpServer(handler: Handler, tls: TlsSettings | null, clock: Clock): Server {
   const server = tls === null ? createServer(OPTIONS) : createSecureServer({ ...OPTIONS, ...secure(tls) });
+  // Node drops what is over a number of fields without a word, a condition or a token among it. Their size is bounded in any case.
+  server.maxHeadersCount = 0;
   const serve = (request: IncomingMessage, response: ServerResponse): void => {
     beginExchange(request);
-    handler(request, response);
+    inTurn(request.socket, response, () => handler(request, response));
   };
   server.on('request', serve);
   server.on('checkContinue', (request, response) => {
@@ -43,13 +46,17 @@ export function createHttpServer(handler: Handler, tls: TlsSettings | null, cloc
     // Node looks for the word anywhere; beside it stands what we do not know.
     if (request.headers.expect?.toLowerCase() === '100-continue') exchange.owesContinue = true;
     else exchange.unknownExpectation = true;
-    handler(request, response);
+    inTurn(request.socket, response, () => handler(request, response));
   });
   server.on('checkExpectation', (request, response) => {
     beginExchange(request).unknownExpectation = true;
-    handler(request, response);
+    inTurn(request.socket, response, () => handler(request, response));
   });
-  server.on(tls === null ? 'connection' : 'secureConnection', (socket: Socket) => lingerBeforeClose(socket, clock));
+  server.on(tls === null ? 'connection' : 'secureConnection', (socket: Socket) => {
+    // Node remembers the address once it was asked for; after a reset the system no longer tells it, and the audit log wants it.
+    void socket.remoteAddress;
+    lingerBeforeClose(socket, clock);
+  });
   return server;
 }
 

@@ -39,9 +39,9 @@ export class ChainKeys {
   }
 }
 
-/** Each field with its length before it, so that no two records have one encoding. `null` differs from an empty text. */
-function encode(field: string | number | bigint | null): string {
-  if (field === null) return '-';
+/** Each field with its length before it, so that no two records have one encoding. What is stored as NULL differs from an empty text. */
+function encode(field: string | number | bigint | null | undefined): string {
+  if (field === null || field === undefined) return '-';
   const text = String(field);
   return `${text.length}:${text}`;
 }

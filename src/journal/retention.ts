@@ -52,7 +52,9 @@ export class Retention {
       },
     ];
     this.#removeIntents = db.prepare(
-      `DELETE FROM intents WHERE seq IN (SELECT seq FROM intents WHERE seq < :seq AND seq < :lowWater AND undecided = 0 ORDER BY seq LIMIT ${rows})`,
+      // An operation is unsettled as a whole: while one of its intents is undecided, recovery asks for the others too.
+      `DELETE FROM intents WHERE seq IN (SELECT i.seq FROM intents i WHERE i.seq < :seq AND i.seq < :lowWater
+        AND NOT EXISTS (SELECT 1 FROM intents u WHERE u.operation_id = i.operation_id AND u.undecided = 1) ORDER BY i.seq LIMIT ${rows})`,
     );
   }
 

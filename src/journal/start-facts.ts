@@ -1,7 +1,7 @@
 import type { Database, Statement } from 'better-sqlite3';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
 import type { Intent } from '../domain/intent.ts';
-import type { JournalStart, StoredLease, StoredSession } from '../domain/journal.ts';
+import type { JournalStart, OperationKnown, StoredLease, StoredSession } from '../domain/journal.ts';
 import { IntentReader } from './intent-rows.ts';
 import { InternalFacts } from './internal-facts.ts';
 import { fromJsonText } from './json-text.ts';
@@ -17,6 +17,7 @@ export class StartFacts implements JournalStart {
   readonly #db: Database;
   readonly #inFlight: OperationsInFlight;
   readonly #intents: IntentReader;
+  readonly #audited: Statement<[string], number>;
   readonly #meta: Statement<[string], string>;
   readonly #incarnations: Statement<[string], string>;
   readonly #leases: Statement<[], string>;
@@ -30,6 +31,12 @@ export class StartFacts implements JournalStart {
     this.#db = db;
     this.#inFlight = parts.inFlight;
     this.#intents = new IntentReader(db);
+    // Intents go after a day, their records stay for a week at least. Records of leases may name an operation that never had its intent.
+    this.#audited = db
+      .prepare<[string], number>(
+        `SELECT 1 FROM audit INDEXED BY audit_operation WHERE operation_id = ? AND action NOT LIKE 'lease\\_%' ESCAPE '\\' LIMIT 1`,
+      )
+      .pluck();
     this.#meta = db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck();
     this.#incarnations = db.prepare<[string], string>('SELECT incarnation FROM incarnations WHERE volume = ? ORDER BY incarnation').pluck();
     this.#leases = db.prepare<[], string>('SELECT body FROM leases').pluck();
@@ -62,8 +69,9 @@ export class StartFacts implements JournalStart {
       .filter(({ operationId }) => this.#inFlight.has(operationId));
   }
 
-  hasIntent(operationId: string): boolean {
-    return this.#intents.has(operationId);
+  knows(operationId: string): OperationKnown {
+    if (this.#inFlight.has(operationId)) return 'unsettled';
+    return this.#intents.has(operationId) || this.#audited.get(operationId) !== undefined ? 'settled' : 'never';
   }
 
   leases(): readonly StoredLease[] {

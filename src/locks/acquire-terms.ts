@@ -20,7 +20,8 @@ export interface AcquireTerms {
 export function acquireTerms(request: AcquireRequest, policyOf: (volume: string) => VolumePolicy): AcquireTerms {
   const resources = inCanonicalOrder(request.resources);
   if (resources.length < 1 || resources.length > LIMITS.leaseResourcesMax) throw outOfBounds('resources', 1, LIMITS.leaseResourcesMax);
-  if (resources.some((resource, i) => resource.key === resources[i + 1]?.key)) throw refuse('invalid_request', 'A resource is named twice.', { field: 'resources' });
+  if (resources.some((resource, i) => resource.key === resources[i + 1]?.key))
+    throw refuse('invalid_request', 'A resource is named twice.', { field: 'resources' });
   const policies = resources.map(({ volume }) => policyOf(volume).lease);
   bounded('wait_ms', request.waitMs, 0, LIMITS.leaseWaitMsMax);
   bounded('priority', request.priority, 0, PRIORITY_MAX);
@@ -28,7 +29,12 @@ export function acquireTerms(request: AcquireRequest, policyOf: (volume: string)
   checkText('client_id', request.clientId, LIMITS.clientIdBytesMax);
   checkText('hold_id', request.holdId, LIMITS.holdIdBytesMax);
   checkText('metadata', request.metadata === null ? null : JSON.stringify(request.metadata), LIMITS.leaseMetadataBytesMax);
-  return { resources, ttlMs: ttl(request.ttlMs, policies), maxHoldMs: maxHold(request.maxHoldMs, policies), lockDelayMs: lockDelay(request.lockDelayMs, policies) };
+  return {
+    resources,
+    ttlMs: ttl(request.ttlMs, policies),
+    maxHoldMs: maxHold(request.maxHoldMs, policies),
+    lockDelayMs: lockDelay(request.lockDelayMs, policies),
+  };
 }
 
 /** The time to live of a session. Throws `ttl_out_of_range`. */
@@ -47,7 +53,8 @@ export function bounded(field: string, value: number, min: number, max: number):
 }
 
 export function checkText(field: string, text: string | null, bytesMax: number): void {
-  if (text !== null && Buffer.byteLength(text) > bytesMax) throw refuse('invalid_request', `${field} is over ${bytesMax} bytes.`, { field, bytes_max: bytesMax });
+  if (text !== null && Buffer.byteLength(text) > bytesMax)
+    throw refuse('invalid_request', `${field} is over ${bytesMax} bytes.`, { field, bytes_max: bytesMax });
 }
 
 type LeasePolicy = VolumePolicy['lease'];
@@ -60,7 +67,10 @@ function ttl(wanted: number | null, policies: readonly LeasePolicy[]): number {
 
 function checkTtl(ttlMs: number, minMs: number, maxMs: number): number {
   if (Number.isSafeInteger(ttlMs) && ttlMs >= minMs && ttlMs <= maxMs) return ttlMs;
-  throw new GatewayError('ttl_out_of_range', { detail: `ttl_ms lies between ${minMs} and ${maxMs} here.`, members: { min_ms: minMs, max_ms: maxMs } });
+  throw new GatewayError('ttl_out_of_range', {
+    detail: `ttl_ms lies between ${minMs} and ${maxMs} here.`,
+    members: { min_ms: minMs, max_ms: maxMs },
+  });
 }
 
 function maxHold(wanted: number | null, policies: readonly LeasePolicy[]): number | null {

@@ -132,7 +132,8 @@ export class Acquiring {
     const { clock, desk, converting, ledger } = this.#deps;
     lease.renew(clock.monotonicMs());
     const known = lease.holds.has(holdId);
-    if (!known && lease.holds.size >= LIMITS.holdsPerLeaseMax) throw refuse('too_many_leases', `A lease has at most ${LIMITS.holdsPerLeaseMax} holds.`, { holds_max: LIMITS.holdsPerLeaseMax });
+    if (!known && lease.holds.size >= LIMITS.holdsPerLeaseMax)
+      throw refuse('too_many_leases', `A lease has at most ${LIMITS.holdsPerLeaseMax} holds.`, { holds_max: LIMITS.holdsPerLeaseMax });
     if (lease.phase === 'held' && request.mode === 'exclusive' && lease.told?.mode === 'shared') {
       await converting.upgradeWithin(lease, request.waitMs, signal);
     } else if (request.mode === 'exclusive' && lease.mode === 'shared') {
@@ -161,8 +162,16 @@ export class Acquiring {
     if (lease.failure !== null) return lease.failure;
     await this.#deps.desk.endTold(lease);
     const end = lease.decided?.end;
-    if (end?.cycle !== undefined) return refuse('deadlock', 'These waits go round in a circle; this one gives way.', { lease_ref: lease.leaseRef, cycle: cycleMembers(end.cycle) });
-    return refuse('lock_not_acquired', 'The wait ended without the lock.', { lease_ref: lease.leaseRef, state: lease.state, reason: end?.reason ?? null });
+    if (end?.cycle !== undefined)
+      return refuse('deadlock', 'These waits go round in a circle; this one gives way.', {
+        lease_ref: lease.leaseRef,
+        cycle: cycleMembers(end.cycle),
+      });
+    return refuse('lock_not_acquired', 'The wait ended without the lock.', {
+      lease_ref: lease.leaseRef,
+      state: lease.state,
+      reason: end?.reason ?? null,
+    });
   }
 
   #occupied(lease: Lease): GatewayError {
@@ -179,7 +188,9 @@ export class Acquiring {
   }
 }
 
-export function cycleMembers(cycle: readonly { readonly waiterLeaseRef: string; readonly waiterClientId: string | null; readonly resource: string }[]): readonly object[] {
+export function cycleMembers(
+  cycle: readonly { readonly waiterLeaseRef: string; readonly waiterClientId: string | null; readonly resource: string }[],
+): readonly object[] {
   return cycle.map(({ waiterLeaseRef, waiterClientId, resource }) => ({ lease_ref: waiterLeaseRef, client_id: waiterClientId, waits_for: resource }));
 }
 

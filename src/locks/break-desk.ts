@@ -75,9 +75,16 @@ export class BreakDesk {
       if (this.#holders(resource).length === 0) finish();
     };
     this.#graces.set(resource.key, { timer, forgetHolders: holders.map((lease) => lease.onChange(left)) });
-    const records = holders.map(({ leaseRef, terms, told }) => this.#deps.audit.draft({
-      action: 'lease_break', resource, outcome: 'committed', caller, owner: { principal: terms.principal, clientId: terms.clientId, leaseRef }, token: told?.token ?? null,
-    }));
+    const records = holders.map(({ leaseRef, terms, told }) =>
+      this.#deps.audit.draft({
+        action: 'lease_break',
+        resource,
+        outcome: 'committed',
+        caller,
+        owner: { principal: terms.principal, clientId: terms.clientId, leaseRef },
+        token: told?.token ?? null,
+      }),
+    );
     try {
       await this.#deps.journal.commit(records.map((record) => ({ op: 'audit', record })));
     } catch (thrown) {
@@ -106,7 +113,13 @@ export class BreakDesk {
       const mark = decided?.fencedBy ?? null;
       if (mark !== null && (highest === null || mark > highest)) highest = mark;
     }
-    return { resource, state: finished ? 'broken' : 'breaking', highWaterMark: finished ? highest : null, deadline: null, leases: await this.#broken(holders) };
+    return {
+      resource,
+      state: finished ? 'broken' : 'breaking',
+      highWaterMark: finished ? highest : null,
+      deadline: null,
+      leases: await this.#broken(holders),
+    };
   }
 
   #holders(resource: Resource): readonly Lease[] {
@@ -122,12 +135,23 @@ export class BreakDesk {
   }
 
   #broken(holders: readonly Lease[]): Promise<readonly BrokenLease[]> {
-    return Promise.all(holders.flatMap(({ leaseRef, clientId, told }) => (told === null ? [] : [this.#committed(leaseRef).then((committed) => ({ leaseRef, clientId, mode: told.mode, fencingToken: told.token, committed }))])));
+    return Promise.all(
+      holders.flatMap(({ leaseRef, clientId, told }) =>
+        told === null
+          ? []
+          : [this.#committed(leaseRef).then((committed) => ({ leaseRef, clientId, mode: told.mode, fencingToken: told.token, committed }))],
+      ),
+    );
   }
 
   /** What the lease wrote, oldest first, so that harm can be judged and undone. */
   async #committed(leaseRef: string): Promise<readonly CommittedWrite[]> {
-    const { records } = await this.#deps.journal.audit({ leaseRef, outcome: 'committed' }, { order: 'asc', limit: LIMITS.brokenLeaseWritesMax, cursor: null });
-    return records.flatMap(({ operationId, action, volume, path, at, etagBefore, etagAfter }) => (operationId === null || volume === null ? [] : [{ operationId, action, resource: `${volume}/${path ?? ''}`, at, etagBefore, etagAfter }]));
+    const { records } = await this.#deps.journal.audit(
+      { leaseRef, outcome: 'committed' },
+      { order: 'asc', limit: LIMITS.brokenLeaseWritesMax, cursor: null },
+    );
+    return records.flatMap(({ operationId, action, volume, path, at, etagBefore, etagAfter }) =>
+      operationId === null || volume === null ? [] : [{ operationId, action, resource: `${volume}/${path ?? ''}`, at, etagBefore, etagAfter }],
+    );
   }
 }

@@ -50,7 +50,9 @@ export class Converting {
     lease.upgrading = true;
     if (!this.#deps.coordinator.upgrade(lease)) {
       lease.upgrading = false;
-      throw refuse('upgrade_conflict', 'Another reader is already becoming the writer: both would wait for each other.', { lease_ref: lease.leaseRef });
+      throw refuse('upgrade_conflict', 'Another reader is already becoming the writer: both would wait for each other.', {
+        lease_ref: lease.leaseRef,
+      });
     }
     await this.#settled(lease, signal);
   }

@@ -1,4 +1,4 @@
-import type { BreakReport, WaitForEdge } from '../domain/administration.ts';
+import type { BreakReport, LeaseCondition, WaitForEdge } from '../domain/administration.ts';
 import type { Clock, Random } from '../domain/clock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { FenceLevel } from '../domain/fence-level.ts';
@@ -21,11 +21,13 @@ import { endKinds } from './end-kinds.ts';
 import { EventRing } from './event-ring.ts';
 import { Granting } from './granting.ts';
 import { HoldTimes } from './hold-times.ts';
+import { LeaseConditions } from './lease-conditions.ts';
 import { LeaseDesk } from './lease-desk.ts';
 import { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import { LeaseTable } from './lease-table.ts';
 import { LockAudit } from './lock-audit.ts';
+import { LockFigureBoard, type LockFigures } from './lock-figures.ts';
 import { LeaseService } from './lock-service.ts';
 import { LockViews } from './lock-views.ts';
 import { LockWatch } from './lock-watch.ts';
@@ -61,8 +63,12 @@ export interface Locks {
   readonly events: LockEvents;
   breakLock(caller: Caller, request: BreakRequest): Promise<BreakReport>;
   waitFor(): readonly WaitForEdge[];
-  /** Live leases that were granted, and how long each has been held, ms; in no order. */
-  held(): Iterable<{ readonly leaseRef: string; readonly resources: Lease['resources']; readonly heldMs: number }>;
+  /** Every live lease as a diagnosis sees it, in no order. */
+  conditions(): Iterable<LeaseCondition>;
+  /** Rejects with `not_found` unless the client of the lease is proven gone. */
+  endGone(caller: Caller, leaseRef: string): Promise<'ended' | 'pending'>;
+  /** By volume; a volume without locks is not in it. */
+  figures(): ReadonlyMap<string, LockFigures>;
   readiness(): CoordinatorReadiness;
   /**
    * Before anything is granted. `above`: the highest number that may ever have been issued, in tokens as clients see them (stamp
@@ -99,6 +105,8 @@ export function createLockService(deps: LockServiceDeps): Locks {
   };
   const writeLeases = new LocksForWrites({ clock, random, epoch, journal, coordinator, table, desk, ledger, signedTokens, nextOrder });
   const breaking = new BreakDesk({ clock, coordinator, desk, journal, events, audit });
+  const conditions = new LeaseConditions({ clock, table, desk });
+  const figures = new LockFigureBoard(coordinator, clock);
   const ownSessionRef = (caller: Caller, sessionId: string): string => sessions.own(caller, sessionId).terms.sessionRef;
   const present = (scope: WatchScope, sessionRef: string | null): Promise<readonly LockView[]> => views.present(scope, sessionRef);
   const endAll = async (how: 'shutdown' | 'lost', volume: string | null): Promise<void> => {
@@ -113,11 +121,13 @@ export function createLockService(deps: LockServiceDeps): Locks {
     writeLeases,
     events: new LockWatch({ clock, ring: events, ownSessionRef, present }),
     breakLock: (caller, request) => breaking.breakLock(caller, request),
-    waitFor: () => coordinator.waitFor(LIMITS.waitForLinksMax).map(({ waiter, blocker, resource }) => ({ waiterLeaseRef: waiter.leaseRef, holderLeaseRef: blocker.leaseRef, resource: resource.name })),
-    *held() {
-      const nowMs = desk.now();
-      for (const { leaseRef, resources, phase, grantedMs } of table.live()) if (phase === 'held') yield { leaseRef, resources, heldMs: nowMs - grantedMs };
-    },
+    waitFor: () =>
+      coordinator
+        .waitFor(LIMITS.waitForLinksMax)
+        .map(({ waiter, blocker, resource }) => ({ waiterLeaseRef: waiter.leaseRef, holderLeaseRef: blocker.leaseRef, resource: resource.name })),
+    conditions: () => conditions.all(),
+    endGone: (caller, leaseRef) => conditions.endGone(caller, leaseRef),
+    figures: () => figures.read(),
     readiness: () => ({ kind: coordinator.kind, state: 'connected', sessionMs: null }),
     async restore(start, { above, comeBack }) {
       mint.raiseTo(above);

@@ -57,10 +57,17 @@ export class LeaseLedger {
   }
 
   /** Holds, or the change to shared. `action` null: no decision of its own. */
-  async kept(lease: Lease, session: Session, told: { readonly mode: LeaseMode; readonly token: FencingToken }, action: AuditAction | null, caller: Caller): Promise<void> {
+  async kept(
+    lease: Lease,
+    session: Session,
+    told: { readonly mode: LeaseMode; readonly token: FencingToken },
+    action: AuditAction | null,
+    caller: Caller,
+  ): Promise<void> {
     const put = this.#leasePut(lease, session, told.mode, told.token);
     const confirm = this.#note(lease, put);
-    const records = action === null ? [] : lease.resources.map((resource) => this.#record(lease, resource, action, told.token, caller, lease.grantedMs));
+    const records =
+      action === null ? [] : lease.resources.map((resource) => this.#record(lease, resource, action, told.token, caller, lease.grantedMs));
     await this.#deps.journal.commit([put, ...records]);
     confirm();
   }
@@ -96,8 +103,18 @@ export class LeaseLedger {
     session.stored = true;
   }
 
-  async sessionEnded(session: Session): Promise<void> {
-    if (session.stored) await this.#deps.journal.commit([{ op: 'session_end', sessionRef: session.terms.sessionRef }]);
+  /** @param forcedBy the administrator who ended it while it held nothing: no lease's record tells of that. */
+  async sessionEnded(session: Session, forcedBy: Caller | null): Promise<void> {
+    const { sessionRef, principal, clientId } = session.terms;
+    const ops: JournalOp[] = session.stored ? [{ op: 'session_end', sessionRef }] : [];
+    if (forcedBy !== null) {
+      const owner = { principal, clientId, leaseRef: null };
+      ops.push({
+        op: 'audit',
+        record: this.#deps.audit.draft({ action: 'lease_break', resource: null, outcome: 'committed', caller: forcedBy, owner }),
+      });
+    }
+    if (ops.length > 0) await this.#deps.journal.commit(ops);
   }
 
   heldBack(resourceKey: string): void {
@@ -110,7 +127,11 @@ export class LeaseLedger {
     const { end, fencedBy } = decided;
     const ops: JournalOp[] = [];
     if (fencedBy !== null) {
-      ops.push(...terms.resources.map((resource): JournalOp => ({ op: 'raise_mark', resource, token: fencedBy, leaseRef: null, principal: null, named: false })));
+      ops.push(
+        ...terms.resources.map(
+          (resource): JournalOp => ({ op: 'raise_mark', resource, token: fencedBy, leaseRef: null, principal: null, named: false }),
+        ),
+      );
     }
     if (terms.session === null) return ops;
     ops.push(leaseEnd(lease));
@@ -122,14 +143,40 @@ export class LeaseLedger {
       }
     }
     const sinceMs = lease.told === null ? terms.createdMs : lease.grantedMs;
-    ops.push(...terms.resources.map((resource) => this.#record(lease, resource, end.action, lease.told?.token ?? null, end.caller, sinceMs, end.code, fencedBy)));
+    ops.push(
+      ...terms.resources.map((resource) =>
+        this.#record(lease, resource, end.action, lease.told?.token ?? null, end.caller, sinceMs, end.code, fencedBy),
+      ),
+    );
     return ops;
   }
 
-  #record(lease: Lease, resource: Resource, action: AuditAction, token: FencingToken | null, caller: Caller | null, sinceMs: number, code: End['code'] = null, mark: FencingToken | null = token): JournalOp {
+  #record(
+    lease: Lease,
+    resource: Resource,
+    action: AuditAction,
+    token: FencingToken | null,
+    caller: Caller | null,
+    sinceMs: number,
+    code: End['code'] = null,
+    mark: FencingToken | null = token,
+  ): JournalOp {
     const { principal, clientId, leaseRef } = lease.terms;
     const durationMs = Math.round(this.#deps.clock.monotonicMs() - sinceMs);
-    return { op: 'audit', record: this.#deps.audit.draft({ action, resource, outcome: 'committed', code, caller, owner: { principal, clientId, leaseRef }, token, mark, durationMs }) };
+    return {
+      op: 'audit',
+      record: this.#deps.audit.draft({
+        action,
+        resource,
+        outcome: 'committed',
+        code,
+        caller,
+        owner: { principal, clientId, leaseRef },
+        token,
+        mark,
+        durationMs,
+      }),
+    };
   }
 
   #leasePut(lease: Lease, session: Session, mode: LeaseMode, token: FencingToken): JournalOp {

@@ -104,19 +104,43 @@ export class Lease implements Claim, Timed {
     this.renewedMs = terms.createdMs;
   }
 
-  get leaseRef(): string { return this.terms.leaseRef; }
-  get clientId(): string | null { return this.terms.clientId; }
-  get party(): object { return this.terms.session ?? this; }
-  get resources(): readonly Resource[] { return this.terms.resources; }
-  get priority(): number { return this.terms.priority; }
-  get createdOrder(): number { return this.terms.createdOrder; }
+  get leaseRef(): string {
+    return this.terms.leaseRef;
+  }
+  get clientId(): string | null {
+    return this.terms.clientId;
+  }
+  get party(): object {
+    return this.terms.session ?? this;
+  }
+  get resources(): readonly Resource[] {
+    return this.terms.resources;
+  }
+  get priority(): number {
+    return this.terms.priority;
+  }
+  get createdOrder(): number {
+    return this.terms.createdOrder;
+  }
 
-  isLive(): boolean { return this.#events.isLive(this); }
-  lapse(): void { this.#events.lapse(this); }
-  granted(token: FencingToken): void { this.#events.granted(this, token); }
-  waits(): void { this.#events.waits(this); }
-  refused(error: GatewayError): void { this.#events.refused(this, error); }
-  deadlocked(cycle: readonly DeadlockStep[]): void { this.#events.deadlocked(this, cycle); }
+  isLive(): boolean {
+    return this.#events.isLive(this);
+  }
+  lapse(): void {
+    this.#events.lapse(this);
+  }
+  granted(token: FencingToken): void {
+    this.#events.granted(this, token);
+  }
+  waits(): void {
+    this.#events.waits(this);
+  }
+  refused(error: GatewayError): void {
+    this.#events.refused(this, error);
+  }
+  deadlocked(cycle: readonly DeadlockStep[]): void {
+    this.#events.deadlocked(this, cycle);
+  }
 
   /** As others see it. */
   get state(): LeaseState {

@@ -15,7 +15,7 @@ export interface LockDecision {
   readonly status?: number | null;
   /** Who asked; `null` when time did. Then the owner of the lease stands in the record. */
   readonly caller: Caller | null;
-  readonly owner?: { readonly principal: string; readonly clientId: string | null; readonly leaseRef: string };
+  readonly owner?: { readonly principal: string; readonly clientId: string | null; readonly leaseRef: string | null };
   readonly token?: FencingToken | null;
   readonly mark?: FencingToken | null;
   /** A grant: how long it waited; an end: how long it was held. */

@@ -6,7 +6,11 @@ import type { DecidedEnd } from './lease-record.ts';
 /** Refusals that are worded in one place, because several ways lead to them. */
 
 export function queueFull(resource: Resource, max: number): GatewayError {
-  return new GatewayError('queue_full', { detail: `${max} others already wait for this resource.`, members: { resource: resource.name, queue_max: max }, retryAfterMs: 1_000 });
+  return new GatewayError('queue_full', {
+    detail: `${max} others already wait for this resource.`,
+    members: { resource: resource.name, queue_max: max },
+    retryAfterMs: 1_000,
+  });
 }
 
 export function notOwner(): GatewayError {
@@ -15,7 +19,10 @@ export function notOwner(): GatewayError {
 
 /** 412 in the commit section. Whether the mark itself may be shown is known to whoever knows the caller. */
 export function staleToken(token: FencingToken): GatewayError {
-  return refuse('stale_token', 'A newer token exists for this resource: the lease behind this one is over.', { presented_token: token.toString(), newer_token_exists: true });
+  return refuse('stale_token', 'A newer token exists for this resource: the lease behind this one is over.', {
+    presented_token: token.toString(),
+    newer_token_exists: true,
+  });
 }
 
 export function leaseShared(token: FencingToken): GatewayError {

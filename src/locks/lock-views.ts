@@ -1,10 +1,10 @@
 import { type Clock, rfc3339 } from '../domain/clock.ts';
+import { refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { EndedLease, Journal } from '../domain/journal.ts';
 import type { LeaseState } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LeaseView, LockFilter, LockParty, LockView } from '../domain/lock-api.ts';
-import { refuse } from '../domain/errors.ts';
 import type { WatchScope } from '../domain/lock-events.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { VolumePolicy } from '../domain/volume.ts';
@@ -68,8 +68,25 @@ export class LockViews {
   forgotten(leaseId: string, ended: EndedLease): LeaseView {
     const state = ENDED_STATES.has(ended.reason) ? (ended.reason as LeaseState) : 'lost';
     return {
-      leaseId, leaseRef: ended.leaseRef, resources: [], mode: 'exclusive', state, fencingToken: null, signedToken: null, clientId: null, sessionId: '', priority: 0,
-      holdCount: 0, holdId: null, ttlMs: 0, expiresInMs: 0, leaseExpiresAt: null, grantedAt: null, queuePosition: null, acquiredZnodePath: null, reason: ended.reason,
+      leaseId,
+      leaseRef: ended.leaseRef,
+      resources: [],
+      mode: 'exclusive',
+      state,
+      fencingToken: null,
+      signedToken: null,
+      clientId: null,
+      sessionId: '',
+      priority: 0,
+      holdCount: 0,
+      holdId: null,
+      ttlMs: 0,
+      expiresInMs: 0,
+      leaseExpiresAt: null,
+      grantedAt: null,
+      queuePosition: null,
+      acquiredZnodePath: null,
+      reason: ended.reason,
       metadata: null,
     };
   }
@@ -78,7 +95,16 @@ export class LockViews {
     const mark = await this.#deps.journal.mark(resource.key);
     const look = this.#deps.coordinator.look(resource.key);
     if (look !== null) return this.#lookView(look, mark?.token ?? null);
-    return { resource, mode: null, highWaterMark: mark?.token ?? null, holders: [], waiters: [], queueLength: 0, waitEstimateMs: 0, znodePath: znodePath(resource) };
+    return {
+      resource,
+      mode: null,
+      highWaterMark: mark?.token ?? null,
+      holders: [],
+      waiters: [],
+      queueLength: 0,
+      waitEstimateMs: 0,
+      znodePath: znodePath(resource),
+    };
   }
 
   /** In the order in which the locks came to be; the cursor is the place of the last one. Throws `invalid_request` for a bad cursor. */
@@ -91,7 +117,9 @@ export class LockViews {
       if (found.length > limit) break;
     }
     const page = found.slice(0, limit);
-    const locks = await Promise.all(page.map(async ({ look }) => this.#lookView(look, (await this.#deps.journal.mark(look.resource.key))?.token ?? null)));
+    const locks = await Promise.all(
+      page.map(async ({ look }) => this.#lookView(look, (await this.#deps.journal.mark(look.resource.key))?.token ?? null)),
+    );
     return { locks, nextCursor: found.length > limit ? String(page.at(-1)?.id ?? 0) : null };
   }
 
@@ -124,7 +152,8 @@ export class LockViews {
     if (filter.state === 'held' && holders.length === 0) return false;
     if (filter.olderThanMs === undefined) return holders.length > 0 || look.queueLength > 0;
     const sinceMs = this.#deps.clock.monotonicMs() - filter.olderThanMs;
-    return holders.some((lease) => lease.phase === 'held' && lease.grantedMs <= sinceMs);
+    const heldLong = filter.state !== 'waiting' && holders.some((lease) => lease.phase === 'held' && lease.grantedMs <= sinceMs);
+    return heldLong || (filter.state !== 'held' && waitsSince(look, sinceMs));
   }
 
   #lookView(look: ResourceLook<Lease>, durableMark: FencingToken | null): LockView {
@@ -157,6 +186,11 @@ export class LockViews {
       znode: this.#deps.coordinator.nodePath(lease).split('/').at(-1) ?? null,
     };
   }
+}
+
+function waitsSince(look: ResourceLook<Lease>, sinceMs: number): boolean {
+  for (const { terms } of look.waiters()) if (terms.createdMs <= sinceMs) return true;
+  return false;
 }
 
 function cursorOf(cursor: string | null): number {

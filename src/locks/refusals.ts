@@ -8,7 +8,15 @@ import type { LockAudit } from './lock-audit.ts';
 
 /** Not decisions about a lock: the gateway could not decide, or the record of the end says it already. */
 const NOT_REFUSALS: ReadonlySet<ErrorCode> = new Set([
-  'internal', 'journal_unavailable', 'volume_unavailable', 'coordinator_suspended', 'coordinator_unavailable', 'overloaded', 'draining', 'deadlock', 'incomplete_body',
+  'internal',
+  'journal_unavailable',
+  'volume_unavailable',
+  'coordinator_suspended',
+  'coordinator_unavailable',
+  'overloaded',
+  'draining',
+  'deadlock',
+  'incomplete_body',
 ]);
 
 export interface RefusalsDeps {
@@ -27,7 +35,12 @@ export class Refusals {
   }
 
   /** Runs `work`; a refusal that it throws is recorded, then thrown on. `subject` is asked afterwards: the lease may be known by then. */
-  async recorded<T>(caller: Caller, signal: AbortSignal | null, subject: () => { readonly resource: Resource | null; readonly leaseRef: string | null }, work: () => Promise<T>): Promise<T> {
+  async recorded<T>(
+    caller: Caller,
+    signal: AbortSignal | null,
+    subject: () => { readonly resource: Resource | null; readonly leaseRef: string | null },
+    work: () => Promise<T>,
+  ): Promise<T> {
     try {
       return await work();
     } catch (thrown) {
@@ -39,7 +52,11 @@ export class Refusals {
     }
   }
 
-  async #record(caller: Caller, code: ErrorCode, { resource, leaseRef }: { readonly resource: Resource | null; readonly leaseRef: string | null }): Promise<void> {
+  async #record(
+    caller: Caller,
+    code: ErrorCode,
+    { resource, leaseRef }: { readonly resource: Resource | null; readonly leaseRef: string | null },
+  ): Promise<void> {
     const action: AuditAction = 'lease_refuse';
     const owner = leaseRef === null ? {} : { owner: { principal: caller.principal.name, clientId: caller.clientId, leaseRef } };
     const mark = resource === null ? null : this.#deps.markOf(resource.key);

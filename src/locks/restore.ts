@@ -38,7 +38,8 @@ export async function restoreLocks(deps: RestoreDeps, start: JournalStart, comeB
     const leases = [...start.leases()].sort((a, b) => (a.token < b.token ? 1 : -1));
     for (const stored of leases) {
       const session = sessions.get(stored.sessionId);
-      if (session === undefined || !stored.resources.every(({ volume }) => deps.isVolume(volume)) || contested(deps.coordinator, stored)) lost.push(stored);
+      if (session === undefined || !stored.resources.every(({ volume }) => deps.isVolume(volume)) || contested(deps.coordinator, stored))
+        lost.push(stored);
       else restoreLease(deps, stored, session);
     }
     for (const session of sessions.values()) {
@@ -75,7 +76,23 @@ function restoreLease(deps: RestoreDeps, stored: StoredLease, session: Session):
   const createdMs = deps.clock.monotonicMs();
   const createdOrder = deps.nextOrder();
   const lease = deps.desk.make({
-    leaseId, leaseRef, resources, mode, principal, clientId, priority, createdOrder, createdMs, createdAt: stored.grantedAt, ttlMs, maxWaitMs: null, maxHoldMs, lockDelayMs, metadata, session, caller: null,
+    leaseId,
+    leaseRef,
+    resources,
+    mode,
+    principal,
+    clientId,
+    priority,
+    createdOrder,
+    createdMs,
+    createdAt: stored.grantedAt,
+    ttlMs,
+    maxWaitMs: null,
+    maxHoldMs,
+    lockDelayMs,
+    metadata,
+    session,
+    caller: null,
   });
   for (const hold of stored.holds) lease.holds.add(hold);
   deps.desk.restore(lease, { mode, token: stored.token }, stored.grantedAt);

@@ -72,18 +72,20 @@ export class SessionDesk {
   /** Answered when all of it is durable; a commit section may delay that. */
   async #end(session: Session, end: End): Promise<void> {
     const leases = [...session.leases];
-    this.#deps.desk.decide(leases.map((lease) => ({ lease, end: lease.phase === 'held' || end.state === 'broken' ? end : endKinds.cancelled(end.caller) })));
-    const ended = this.#over(session);
+    this.#deps.desk.decide(
+      leases.map((lease) => ({ lease, end: lease.phase === 'held' || end.state === 'broken' ? end : endKinds.cancelled(end.caller) })),
+    );
+    const ended = this.#over(session, leases.length === 0 && end.state === 'broken' ? end.caller : null);
     await Promise.all([ended, ...leases.map((lease) => this.#deps.desk.endTold(lease))]);
   }
 
-  #over(session: Session): Promise<void> {
+  #over(session: Session, forcedBy: Caller | null = null): Promise<void> {
     if (session.ended) return Promise.resolve();
     this.#deps.sessions.remove(session);
     this.#deps.table.deadlines.remove(session);
     // The session that was made for one lease ends in the same unit as that lease.
     if (session.terms.implied) return Promise.resolve();
-    const ended = this.#deps.ledger.sessionEnded(session);
+    const ended = this.#deps.ledger.sessionEnded(session, forcedBy);
     // Should the journal refuse, the session comes back at a restart, holding nothing, and ends by itself.
     ended.catch(() => undefined);
     return ended;

@@ -26,7 +26,9 @@ export class Sessions {
   make(caller: Caller, ttlMs: number, clientId: string | null, implied: boolean): Session {
     const principal = caller.principal.name;
     if ((this.#perPrincipal.get(principal) ?? 0) >= LIMITS.sessionsPerPrincipalMax) {
-      throw refuse('too_many_sessions', `A principal has at most ${LIMITS.sessionsPerPrincipalMax} sessions.`, { sessions_max: LIMITS.sessionsPerPrincipalMax });
+      throw refuse('too_many_sessions', `A principal has at most ${LIMITS.sessionsPerPrincipalMax} sessions.`, {
+        sessions_max: LIMITS.sessionsPerPrincipalMax,
+      });
     }
     const sessionId = newSessionId(this.#deps.random);
     const createdAt = rfc3339(this.#deps.clock.wallMs());
@@ -52,7 +54,8 @@ export class Sessions {
     const session = this.#byRef.get(sessionRef);
     if (session !== undefined) return session;
     const endedMs = this.#ended.get(sessionRef);
-    if (endedMs !== undefined && this.#deps.clock.monotonicMs() - endedMs <= LIMITS.leaseEndedKeptMs) throw refuse('session_ended', 'The session has ended, and all its leases with it.');
+    if (endedMs !== undefined && this.#deps.clock.monotonicMs() - endedMs <= LIMITS.leaseEndedKeptMs)
+      throw refuse('session_ended', 'The session has ended, and all its leases with it.');
     throw refuse('session_not_found', 'There is no such session.');
   }
 

@@ -41,7 +41,9 @@ export class SignedTokens {
    * The fields of a signed token, not yet verified; `null` when the text has not that form. The caller knows which resources the
    * lease has, which the text does not say.
    */
-  parse(text: string): { readonly token: FencingToken; readonly leaseRef: string; readonly mode: LeaseMode; readonly keyId: string; readonly mac: Buffer } | null {
+  parse(
+    text: string,
+  ): { readonly token: FencingToken; readonly leaseRef: string; readonly mode: LeaseMode; readonly keyId: string; readonly mac: Buffer } | null {
     const [, decimal = '', leaseRef = '', mode = '', keyId = '', mac = ''] = FORM.exec(text) ?? [];
     const token = parseFencingToken(decimal);
     if (token === undefined) return null;
@@ -58,7 +60,16 @@ export class SignedTokens {
 
   #mac(key: SigningKey, { token, leaseRef, mode, resources, principal }: SignedClaims): Buffer {
     // JSON keeps the fields apart: no choice of names makes two different claims the same bytes.
-    const fields = ['fencegate token v1', this.#coordinatorId, token.toString(), leaseRef, mode, key.id, principal, resources.map(({ key: name }) => name)];
+    const fields = [
+      'fencegate token v1',
+      this.#coordinatorId,
+      token.toString(),
+      leaseRef,
+      mode,
+      key.id,
+      principal,
+      resources.map(({ key: name }) => name),
+    ];
     return createHmac('sha256', key.secret).update(JSON.stringify(fields)).digest();
   }
 }

@@ -121,7 +121,8 @@ export class LocksForWrites implements WriteLeases {
     const live = lease !== null && told !== null ? heldLease(lease, told) : null;
     const fresher = live !== null && (stored === null || live.token > stored.token);
     const mark = fresher ? live.token : (stored?.token ?? null);
-    const holder = this.#deps.coordinator.look(resource.key)?.holders.some(({ terms, told: granted }) => terms.session !== null && granted !== null) === true;
+    const holder =
+      this.#deps.coordinator.look(resource.key)?.holders.some(({ terms, told: granted }) => terms.session !== null && granted !== null) === true;
     const everNamed = holder || stored?.everNamed === true;
     if (fresher) return { mark, live, atMark: { leaseRef: live.leaseRef, principal: live.principal, ended: null }, everNamed };
     return { mark, live, atMark: await this.#atMark(stored), everNamed };
@@ -166,7 +167,8 @@ export class LocksForWrites implements WriteLeases {
 
   #whyNot(lease: Lease): GatewayError {
     const cycle = lease.decided?.end.cycle;
-    if (cycle !== undefined) return new GatewayError('deadlock', { detail: 'These waits go round in a circle; this one gives way.', members: { cycle } });
+    if (cycle !== undefined)
+      return new GatewayError('deadlock', { detail: 'These waits go round in a circle; this one gives way.', members: { cycle } });
     return lease.failure ?? this.#locked(lease);
   }
 

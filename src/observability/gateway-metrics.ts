@@ -1,7 +1,16 @@
 import { Metrics, type Reading } from './metrics.ts';
 
+interface LockFigures {
+  readonly held: number;
+  readonly waiting: number;
+  readonly longestQueue: number;
+  readonly longestHeldMs: number;
+}
+
 export interface GaugeSources {
   lanes(): ReadonlyMap<string, { readonly inFlight: number; readonly queued: number; readonly breaker: string }>;
+  /** Of the volumes that have locks now. */
+  locks(): ReadonlyMap<string, LockFigures>;
   journal(): { readonly queueLength: number; readonly inFlight: number; readonly walFramesLeft: number };
 }
 
@@ -29,6 +38,7 @@ export function gatewayMetrics(sources: GaugeSources): Metrics {
     ['volume'],
     perVolume((lane) => (lane.breaker === 'closed' ? 0 : 1)),
   );
+  lockGauges(metrics, sources);
   metrics.gauge(
     'fencegate_journal_queue_length',
     'Units that wait for a disk commit',
@@ -48,4 +58,39 @@ export function gatewayMetrics(sources: GaugeSources): Metrics {
     plain(() => sources.journal().walFramesLeft),
   );
   return metrics;
+}
+
+/** A volume without locks shows 0: a series that ends would leave an alert hanging. */
+function lockGauges(metrics: Metrics, sources: GaugeSources): void {
+  const perVolume = (value: (figures: LockFigures) => number) => (): Reading[] => {
+    const locks = sources.locks();
+    return [...sources.lanes().keys()].map((volume) => {
+      const figures = locks.get(volume);
+      return { labels: { volume }, value: figures === undefined ? 0 : value(figures) };
+    });
+  };
+  metrics.gauge(
+    'fencegate_locks_held',
+    'Leases that are held',
+    ['volume'],
+    perVolume(({ held }) => held),
+  );
+  metrics.gauge(
+    'fencegate_lock_waiters',
+    'Contenders that wait, over all queues of a volume',
+    ['volume'],
+    perVolume(({ waiting }) => waiting),
+  );
+  metrics.gauge(
+    'fencegate_lock_queue_length',
+    'The longest queue of a volume',
+    ['volume'],
+    perVolume(({ longestQueue }) => longestQueue),
+  );
+  metrics.gauge(
+    'fencegate_lock_longest_held_seconds',
+    'How long the lease of a volume that is held for longest is held',
+    ['volume'],
+    perVolume(({ longestHeldMs }) => longestHeldMs / 1_000),
+  );
 }

@@ -60,9 +60,19 @@ export function measuredJournal(journal: Journal, metrics: Metrics, clock: Clock
   });
 }
 
-/** Measures how long an acquisition takes until it is granted, told to wait, or refused. */
+/** Measures how long an acquisition takes until it is granted, told to wait, or refused; counts renewals that failed. */
 export function measuredLocks(locks: LockService, metrics: Metrics, clock: Clock): LockService {
+  const renewing = async <T>(renewal: Promise<T>): Promise<T> => {
+    try {
+      return await renewal;
+    } catch (thrown) {
+      metrics.renewalFailed(asGatewayError(thrown).code);
+      throw thrown;
+    }
+  };
   return withOwn(locks, {
+    renew: (caller, leaseId) => renewing(locks.renew(caller, leaseId)),
+    heartbeat: (caller, sessionId) => renewing(locks.heartbeat(caller, sessionId)),
     acquire: async (caller, request, signal) => {
       const startedMs = clock.monotonicMs();
       const done = (result: string): void => metrics.acquired(request.mode, result, (clock.monotonicMs() - startedMs) / 1_000);

@@ -18,6 +18,7 @@ export class Metrics {
   readonly #requests: Histogram<'method' | 'route' | 'status'>;
   readonly #refusals: Counter<'code'>;
   readonly #acquisition: Histogram<'mode' | 'result'>;
+  readonly #renewalsFailed: Counter<'code'>;
   readonly #hold: Histogram<'reason'>;
   readonly #commit: Histogram;
 
@@ -42,6 +43,12 @@ export class Metrics {
       help: 'Time from asking for a lease to its grant or refusal',
       labelNames: ['mode', 'result'],
       buckets: SECONDS_SHORT,
+      registers,
+    });
+    this.#renewalsFailed = new Counter({
+      name: 'fencegate_lock_renewals_failed_total',
+      help: 'Renewals of leases and heartbeats of sessions that were refused, by code',
+      labelNames: ['code'],
       registers,
     });
     this.#hold = new Histogram({
@@ -71,6 +78,11 @@ export class Metrics {
   /** @param result the state of the lease (`held`, `waiting`), or the error code. */
   acquired(mode: string, result: string, seconds: number): void {
     this.#acquisition.observe({ mode, result }, seconds);
+  }
+
+  /** A client that could not renew: it comes back in time, or loses what it holds (case R22). */
+  renewalFailed(code: string): void {
+    this.#renewalsFailed.inc({ code });
   }
 
   /** @param reason the state in which the lease ended. */

@@ -14,6 +14,7 @@ import { stagedName } from './incarnation-names.ts';
 import type { Lane } from './lane.ts';
 import type { VolumeLife } from './life/volume-life.ts';
 import { type ListingPage, listDirectory } from './listing.ts';
+import { Litter } from './litter.ts';
 import { makeParents } from './make-parents.ts';
 import { OwnVersions } from './own-versions.ts';
 import { HeldPlace, walkTo } from './path-walk.ts';
@@ -56,6 +57,7 @@ export class FileVolume implements Volume {
   readonly #applying: ApplyRoom;
   readonly #inPlace = new InPlaceWrites();
   readonly #ownVersions = new OwnVersions();
+  readonly #litter = new Litter();
   readonly #visible = new Map<string, number>();
   /** Operations with a call that is still in the kernel. */
   readonly #hung = new Map<string, number>();
@@ -78,6 +80,7 @@ export class FileVolume implements Volume {
       room,
       versions: this.#versions,
       fence: this.#fence,
+      litter: this.#litter,
       reflink: options.probe.reflink,
       nextName: () => stagedName(room.incarnation, ++this.#stagedCount),
       onSyncFailed: (thrown) => this.#noteSyncFailure(thrown),
@@ -150,6 +153,7 @@ export class FileVolume implements Volume {
 
   async stage(options: { readonly sha512: boolean }): Promise<Staging> {
     this.assertWritable();
+    if (this.#lane.breaker === 'closed') this.#litter.sweep();
     return stageEmpty(this.#staging, { hash: true, sha512: options.sha512 });
   }
 
@@ -214,8 +218,7 @@ export class FileVolume implements Volume {
 
   tidy(intent: Intent): void {
     if (this.#fence.fenced) return;
-    // What could not be removed has no meaning any more and goes at the next start.
-    this.#life.tidy(intent).catch(() => undefined);
+    void this.#litter.remove(`${intent.operationId} ${intent.resource.key}`, () => this.#life.tidy(intent));
   }
 
   /** While a call of the operation is still in the kernel it may land after we looked, so nothing that is seen is final. */

@@ -7,6 +7,7 @@ import type { Staging } from '../domain/volume.ts';
 import { at, type Descriptor } from './descriptor.ts';
 import { errnoOf, gatewayErrorOf, mapped } from './errno.ts';
 import type { Fence } from './fence.ts';
+import type { Litter } from './litter.ts';
 import type { VolumeRoom } from './room.ts';
 import type { VersionClock } from './version-clock.ts';
 
@@ -15,6 +16,7 @@ export interface StagingRoom {
   readonly room: VolumeRoom;
   readonly versions: VersionClock;
   readonly fence: Fence;
+  readonly litter: Litter;
   /** Whether the volume can make a copy that shares its blocks. */
   readonly reflink: boolean;
   /** A name that no file in the incarnation directory ever had. */
@@ -42,7 +44,10 @@ export async function stageEmpty(staging: StagingRoom, options: StagedOptions): 
   const { calls, inc } = staging.room;
   const name = staging.nextName();
   return mapped(async () => {
-    const file = await calls.open(at(inc, name), CREATE, NEW_FILE_MODE).catch((thrown: unknown) => staging.fence.judge(thrown));
+    const file = await calls.open(at(inc, name), CREATE, NEW_FILE_MODE).catch((thrown: unknown) => {
+      staging.litter.removeLate(name, thrown, () => calls.unlink(at(inc, name)));
+      return staging.fence.judge(thrown);
+    });
     return new StagedFile(staging, name, file, options);
   });
 }
@@ -140,7 +145,7 @@ export class StagedFile implements Staging {
     this.#broken ??= refuse('internal', 'The staged file was dropped.');
     // Both are best effort: what is left has no intent and is swept at the next start.
     await calls.close(this.#file).catch(() => undefined);
-    await calls.unlink(at(inc, this.name)).catch(() => undefined);
+    await this.#staging.litter.remove(this.name, () => calls.unlink(at(inc, this.name)));
   }
 
   /** After one failure the file is never used again: what a failed write or sync left in it is not known. */

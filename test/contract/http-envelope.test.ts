@@ -39,6 +39,7 @@ test('the defaults of an envelope', async () => {
     keepAlive: false,
     ifMatch: null,
     ifNoneMatch: null,
+    ifUnmodifiedSinceS: null,
     digests: { content: {}, representation: {} },
     idempotency: null,
   });

@@ -4,6 +4,7 @@ import { BusyClients } from '../support/busy-clients.ts';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { get } from '../support/http-client.ts';
+import { cannotUnshare, describeWhere } from '../support/needs.ts';
 import { TIER } from '../support/tier.ts';
 import { until } from '../support/until.ts';
 
@@ -62,6 +63,20 @@ describe('a busy gateway, at an instant that nobody chose', () => {
     }
   });
 
+  it('is asked to end: what it has taken in is finished and answered, nothing is left over', async () => {
+    const directory = await busyDirectory();
+    const clients = new BusyClients(directory, CLIENTS);
+    const gateway = await GatewayProcess.start(directory);
+    await busyUntilFault(clients, gateway);
+    expect((await gateway.stop()).code).toBe(0);
+    await clients.stop();
+    const again = await GatewayProcess.start(directory);
+    expect(await clients.check(again.url)).toEqual([]);
+    expect((await get(again.url, '/v1/audit?action=take_over')).json).toMatchObject({ records: [] });
+  });
+});
+
+describeWhere(cannotUnshare, 'a busy gateway that cannot be ended', () => {
   it(`is stopped, taken over and woken ${TIER.killRounds} times: nothing it does late is seen`, async () => {
     const directory = await busyDirectory();
     const clients = new BusyClients(directory, CLIENTS);
@@ -79,17 +94,5 @@ describe('a busy gateway, at an instant that nobody chose', () => {
       expect((await get(successor.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
       gateway = successor;
     }
-  });
-
-  it('is asked to end: what it has taken in is finished and answered, nothing is left over', async () => {
-    const directory = await busyDirectory();
-    const clients = new BusyClients(directory, CLIENTS);
-    const gateway = await GatewayProcess.start(directory);
-    await busyUntilFault(clients, gateway);
-    expect((await gateway.stop()).code).toBe(0);
-    await clients.stop();
-    const again = await GatewayProcess.start(directory);
-    expect(await clients.check(again.url)).toEqual([]);
-    expect((await get(again.url, '/v1/audit?action=take_over')).json).toMatchObject({ records: [] });
   });
 });

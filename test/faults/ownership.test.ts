@@ -92,8 +92,8 @@ describe('two gateways over one volume', () => {
     await owner.kill();
     expect((await put(other.url, 'v/a.txt', 'of the other')).status).toBe(503);
     expect(await readFile(join(first, 'v', 'a.txt'), 'utf8')).toBe('of the owner');
-    const [audited] = await auditOf(other.url, 'volume=v&outcome=rejected');
-    expect(audited).toMatchObject({ code: 'volume_unavailable', count: 2 });
+    const audited = await auditOf(other.url, 'volume=v&outcome=rejected&code=volume_unavailable');
+    expect(audited.reduce((sum, { count }) => sum + count, 0)).toBe(2);
   });
 
   it('adoption fences the owner that still runs: its tokens are void, its late writes fail, and the volume goes on elsewhere', async () => {

@@ -1,12 +1,13 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { STEPS, type Step } from '../../src/domain/steps.ts';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { type Attempt, auditOf, type Expected, History } from '../support/history.ts';
+import { cannotUnshare, describeWhere } from '../support/needs.ts';
 import { TIER } from '../support/tier.ts';
-import { treeOf } from '../support/volume-tree.ts';
+import { volumeSnapshot } from '../support/volume-snapshot.ts';
 import { TWO_VOLUMES, writeKinds } from '../support/write-kinds.ts';
 
 /**
@@ -70,7 +71,7 @@ async function stoppedAt(step: Step): Promise<void> {
   expect(await history.check(successor.url, attempts, (attempt) => expectedAt(step, attempt))).toEqual([]);
   expect(await history.writeNext(successor.url, attempts)).toEqual([]);
   expect(await history.checkWhole(successor.url)).toEqual([]);
-  const trees = ['v', 'w'].map((volume) => treeOf(join(directory, volume)));
+  const untouched = ['v', 'w'].map((volume) => volumeSnapshot(join(directory, volume)));
   const records = (await auditOf(successor.url)).length;
 
   old.order(null);
@@ -78,11 +79,11 @@ async function stoppedAt(step: Step): Promise<void> {
   expect((await old.ended()).code).toBe(1);
   await Promise.all(attempts.map(({ done }) => done));
   expect(wrongAnswers(step, attempts.filter((attempt) => !answered.includes(attempt)))).toEqual([]);
-  expect(['v', 'w'].map((volume) => treeOf(join(directory, volume)))).toEqual(trees);
+  expect(['v', 'w'].map((volume) => volumeSnapshot(join(directory, volume)))).toEqual(untouched);
   expect(await auditOf(successor.url)).toHaveLength(records);
   expect(await history.checkWhole(successor.url)).toEqual([]);
 }
 
-describe('SIGSTOP, take-over by a process that cannot end the stopped one, SIGCONT', () => {
+describeWhere(cannotUnshare, 'SIGSTOP, take-over by a process that cannot end the stopped one, SIGCONT', () => {
   it.each(TIER.stoppedSteps)('at step %s, all kinds of write at once: the woken process changes nothing and ends', stoppedAt);
 });

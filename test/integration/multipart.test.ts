@@ -19,9 +19,10 @@ beforeAll(async () => {
   const steps = {
     reached: (step: Step) => {
       const due = event;
-      if (step !== due?.at) return;
+      if (step !== due?.at) return undefined;
       event = null;
       due.run();
+      return undefined;
     },
   };
   gateway = await startVolumes({ volumes: { v: {}, small: { limits: { body_bytes: 2_000 } } }, steps, environment: { FENCEGATE_BODY_MAX_BYTES: '2000000', FENCEGATE_LOG_LEVEL: 'silent' } });
@@ -164,10 +165,10 @@ describe('all or nothing', () => {
     await post('v/in/', part('back-a', 'old') + END);
     event = { at: '6.before_apply', run: () => mkdirSync(gateway.path('v/in/back-c')) };
     const answer = await post('v/in/', part('back-a', 'new') + part('back-b', 'new') + part('back-c', 'new') + END);
-    expect(verdictOf(answer)).toBe('409 is_a_directory');
+    expect(verdictOf(answer)).toBe('409 already_exists');
     expect([at('v/in/back-a'), existsSync(gateway.path('v/in/back-b'))]).toEqual(['old', false]);
     await eventually(() => stagedNames(gateway.path('v')), (names) => names.length === 0);
-    const records = await gateway.client.audit({ path_prefix: 'in/back-', code: 'is_a_directory' });
+    const records = await gateway.client.audit({ path_prefix: 'in/back-', code: 'already_exists' });
     expect(records.map(({ path, outcome }) => [path, outcome]).sort()).toEqual([['in/back-a', 'aborted'], ['in/back-b', 'aborted'], ['in/back-c', 'aborted']]);
   });
 

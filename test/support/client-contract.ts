@@ -11,14 +11,14 @@ import { STATUS_TABLE } from '../../src/http/status.ts';
 
 /** The part of JSON Schema that the gateway's schemas use. */
 interface Schema {
-  readonly type?: string | readonly string[];
-  readonly description?: string;
-  readonly enum?: readonly unknown[];
+  readonly type?: string | readonly string[] | undefined;
+  readonly description?: string | undefined;
+  readonly enum?: readonly unknown[] | undefined;
   readonly const?: unknown;
-  readonly anyOf?: readonly Schema[];
-  readonly items?: Schema;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
+  readonly anyOf?: readonly Schema[] | undefined;
+  readonly items?: Schema | undefined;
+  readonly properties?: Readonly<Record<string, Schema>> | undefined;
+  readonly required?: readonly string[] | undefined;
 }
 
 const HEADER = '// Made from the schemas of the gateway: npx vitest run test/unit/client/contract.test.ts -u\n';

@@ -2,11 +2,15 @@
  * The gateway as it is shipped (`dist`), as a process of its own that a test can hold at the numbered steps of the write protocol.
  * Started by `gateway-process.ts`, which talks to it over the IPC channel and hands it the URL of `dist` and the settings below.
  */
+import fs from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import type { Step, Steps } from '../../src/domain/steps.ts';
 
 export interface ChildSettings {
   /** Below what the configuration allows, so that a test need not wait for long. */
   readonly takeoverAfterMs: number | null;
+  /** Directories that pass for an NFS mount: its calls may hang, so none of them is made on the main thread. */
+  readonly asNetwork: readonly string[];
 }
 
 /** From the test: from now on every write that reaches `step` waits there; `null` lets all go on. */
@@ -48,6 +52,16 @@ const steps: Steps = {
     return gate;
   },
 };
+
+const NFS = 0x6969n;
+const { statfs } = fs;
+Object.assign(fs, {
+  statfs: async (path: string, options: { bigint: true }) => {
+    const found = await statfs(path, options);
+    return settings.asNetwork.includes(path) ? Object.assign(found, { type: NFS }) : found;
+  },
+});
+syncBuiltinESMExports();
 
 const [{ compose }, { serve }, { endProcess, endProcessNow }] = (await Promise.all([
   import(`${dist}compose.js`),

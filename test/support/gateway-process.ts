@@ -14,6 +14,8 @@ export interface GatewayProcessOptions extends Omit<TestGatewayOptions, 'directo
   readonly takeoverAfterMs?: number;
   /** In a pid namespace of its own: no process outside of it may be judged by, or killed by, its pid. Needs root. */
   readonly ownPidNamespace?: boolean;
+  /** Directories that the gateway takes for an NFS mount. */
+  readonly asNetwork?: readonly string[];
   /** It serves several tests; the suite ends it. */
   readonly outlivesTest?: boolean;
 }
@@ -74,7 +76,7 @@ export class GatewayProcess {
 
   static async spawn(directory: string, options: GatewayProcessOptions): Promise<GatewayProcess> {
     const environment = await gatewayEnvironment(directory, options);
-    const settings: ChildSettings = { takeoverAfterMs: options.takeoverAfterMs ?? null };
+    const settings: ChildSettings = { takeoverAfterMs: options.takeoverAfterMs ?? null, asNetwork: options.asNetwork ?? [] };
     const apart = options.ownPidNamespace === true;
     const child = fork(childScript(), [DIST, JSON.stringify(settings)], {
       ...(apart ? { execPath: 'unshare', execArgv: ['--pid', '--fork', '--kill-child', process.execPath] } : { execArgv: [] }),

@@ -86,6 +86,13 @@ export class History {
     return made;
   }
 
+  /** One that was sent by other means, and ended. */
+  note(kind: WriteKind, requestId: string, held: HeldLease | null, answer: Answer | null): Attempt {
+    const noted: Attempt = { kind, requestId, lease: held, answer, done: Promise.resolve(answer) };
+    this.#attempts.push(noted);
+    return noted;
+  }
+
   /** Every invariant, for the attempts given. They must have ended. */
   async check(url: string, attempts: readonly Attempt[], expected: (attempt: Attempt) => Expected): Promise<string[]> {
     const found: string[] = [];

@@ -2,6 +2,7 @@ import * as fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Intent } from '../../src/domain/intent.ts';
+import type { OperationKnown } from '../../src/domain/journal.ts';
 import type { SettledIntent, VolumeRecord, WriterState } from '../../src/domain/recovery.ts';
 import { type Resource, resourceOf } from '../../src/domain/resource.ts';
 import type { VolumePolicy } from '../../src/domain/volume.ts';
@@ -31,8 +32,9 @@ export class MemoryRecord implements VolumeRecord {
   unsettled(): readonly Intent[] {
     return [...this.intents];
   }
-  hasIntent(operationId: string): boolean {
-    return this.known.has(operationId);
+  knows(operationId: string): OperationKnown {
+    if (this.intents.some((intent) => intent.operationId === operationId)) return 'unsettled';
+    return this.known.has(operationId) ? 'settled' : 'never';
   }
 
   async published(incarnation: string): Promise<void> {

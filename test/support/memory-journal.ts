@@ -64,7 +64,7 @@ export class MemoryJournal implements Journal, RefusalLog {
     let highest: FencingToken | null = null;
     for (const { token } of this.marks.values()) if (highest === null || token > highest) highest = token;
     return {
-      journalUuid: 'j', gatewayUuid: 'g', markedAsBackup: false, meta: () => null, incarnations: () => [], unsettledIntents: () => [], hasIntent: () => false,
+      journalUuid: 'j', gatewayUuid: 'g', markedAsBackup: false, meta: () => null, incarnations: () => [], unsettledIntents: () => [], knows: () => 'never',
       leases: () => leases, sessions: () => sessions, lockDelays: () => lockDelays, highestMark: () => highest,
     };
   }

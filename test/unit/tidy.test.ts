@@ -31,7 +31,7 @@ function linesWith(pattern: RegExp, files: readonly Source[]): string[] {
 }
 
 const product = sources('src');
-const core = sources('src/domain', 'src/gateway', 'src/locks');
+const core = sources('src/domain', 'src/gateway', 'src/locks', 'src/doctor');
 const tests = sources('test').filter(({ name }) => name !== 'test/unit/tidy.test.ts');
 const everything = [...product, ...tests, ...sources('bin', 'docs', 'fixtures')];
 

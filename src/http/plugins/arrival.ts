@@ -4,6 +4,7 @@ import { refuse } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type BrowserRules, hostRefusal, isAllowedOrigin, originRefusal } from '../browser-rules.ts';
 import { exchangeOf } from '../exchange.ts';
+import { sentValues } from '../header-values.ts';
 import type { HttpDeps } from '../http-deps.ts';
 import { newState } from '../request-state.ts';
 
@@ -34,10 +35,19 @@ export const arrival = fp(
 
 function protocolRefusal(request: FastifyRequest): Error | null {
   const { raw } = request;
-  if (raw.headers.host === undefined && raw.httpVersion === '1.1') return refuse('invalid_request', 'HTTP/1.1 needs a Host header.');
+  const { length: hosts } = sentValues(raw, 'host');
+  if (hosts > 1) return refuse('invalid_request', 'Host may be sent once.');
+  if (hosts === 0 && raw.httpVersion === '1.1') return refuse('invalid_request', 'HTTP/1.1 needs a Host header.');
   if (request.originalUrl.length > LIMITS.uriBytesMax) return refuse('uri_too_long', `A URL may have ${LIMITS.uriBytesMax} bytes.`);
+  if (!knownCoding(raw.headers['transfer-encoding'])) return refuse('invalid_request', 'The only Transfer-Encoding that is known here is chunked.');
+  if (request.originalUrl === '*' && request.method !== 'OPTIONS') return refuse('invalid_path', 'Only OPTIONS may ask about *.');
   if (exchangeOf(raw).unknownExpectation) return refuse('expectation_failed', 'Only Expect: 100-continue is known.');
   return null;
+}
+
+/** Anything beside `chunked` would be stored as it came, or be read differently by a proxy in front (RFC 9112, 6.1). */
+function knownCoding(coding: string | undefined): boolean {
+  return coding === undefined || coding.toLowerCase() === 'chunked';
 }
 
 const EXPOSED = 'ETag, Location, Retry-After, Content-Range, Repr-Digest, X-Fencing-Token, X-Operation-Id, X-Request-Id, Idempotency-Replayed';

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
-import { refuse } from '../../domain/errors.ts';
+import { GatewayError, refuse } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { announcesBody, bodyIsOutstanding, declaredBytesOf, exchangeOf } from '../exchange.ts';
 import type { HttpDeps } from '../http-deps.ts';
@@ -18,7 +18,7 @@ export const bodies = fp(
     app.addContentTypeParser('application/json', { parseAs: 'buffer', bodyLimit: LIMITS.jsonBodyBytesMax }, (request, body: Buffer, done) => {
       request.state.bodyHash = createHash('sha256').update(body).digest('hex');
       if (body.byteLength === 0) done(null, undefined);
-      else void parseJson(request, body.toString('utf8'), done);
+      else void parseJson(request, jsonText(request, body), done);
     });
     app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: LIMITS.jsonBodyBytesMax }, (_request, body: Buffer, done) => {
       // A body that is empty anyway may call itself what it likes: curl -d '' does.
@@ -37,6 +37,19 @@ export const bodies = fp(
   },
   { name: 'bodies', dependencies: ['arrival'] },
 );
+
+/** JSON is UTF-8 (RFC 8259, 8.1). Bytes that are not would silently become another name. */
+function jsonText(request: FastifyRequest, body: Buffer): string {
+  const charset = /;\s*charset="?([^";\s]*)/i.exec(request.headers['content-type'] ?? '')?.[1];
+  if (charset !== undefined && charset.toLowerCase() !== 'utf-8') throw refuse('unsupported_media_type', 'JSON is sent as UTF-8.');
+  try {
+    return UTF8.decode(body);
+  } catch (cause) {
+    throw new GatewayError('invalid_request', { detail: 'The body is not valid UTF-8.', cause });
+  }
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Streams: every media type passes unread, and multipart is only marked as such. To be registered in an encapsulated scope. */
 export async function streamedBodies(app: FastifyInstance): Promise<void> {

@@ -34,7 +34,7 @@ export const AcquireBody = Type.Object(
     ),
     mode: Type.Optional(oneOf(MODES, 'Default exclusive')),
     // Its bounds belong to the volume, and are refused as ttl_out_of_range.
-    ttl_ms: optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Default 30000' })),
+    ttl_ms: optional(Type.Integer({ description: 'Default 30000' })),
     wait_ms: optional(ms(LIMITS.leaseWaitMsMax, 'How long this request waits; default 0')),
     max_wait_ms: optional(ms(Number.MAX_SAFE_INTEGER, 'Ends the whole wait')),
     max_hold_ms: optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Ends the lease, however it is renewed' })),
@@ -88,7 +88,7 @@ export const ConvertBody = Type.Object({ mode: Type.Optional(oneOf(MODES, 'Defau
 
 export const CreateSessionBody = Type.Object(
   {
-    ttl_ms: optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    ttl_ms: optional(Type.Integer()),
     client_id: optional(Type.String({ maxLength: LIMITS.clientIdBytesMax })),
   },
   { additionalProperties: false, title: 'CreateSession' },

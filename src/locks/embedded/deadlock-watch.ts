@@ -3,7 +3,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Claim, WaitLink } from '../coordinator.ts';
 import { conflict } from '../decision.ts';
 import { compareOrder } from '../order-key.ts';
-import { chooseVictim, findCycle, type CycleStep, type WaitEdge } from '../wait-for-graph.ts';
+import { type CycleStep, chooseVictim, findCycle, type WaitEdge } from '../wait-for-graph.ts';
 import type { PartyPlaces } from './parties.ts';
 import type { Contender, ResourceEntry } from './resource-entry.ts';
 
@@ -30,7 +30,11 @@ export class DeadlockWatch<C extends Claim> {
       this.#confirming.delete(party);
       const cycle = this.#cycle(party);
       if (cycle === null) return;
-      const steps = cycle.map(({ wait }) => ({ waiterLeaseRef: wait.claim.leaseRef, waiterClientId: wait.claim.clientId, resource: wait.entry.resource.name }));
+      const steps = cycle.map(({ wait }) => ({
+        waiterLeaseRef: wait.claim.leaseRef,
+        waiterClientId: wait.claim.clientId,
+        resource: wait.entry.resource.name,
+      }));
       chooseVictim(cycle.map(({ wait }) => wait.claim)).deadlocked(steps);
       // Another cycle may go through the same party.
       this.check(party);

@@ -169,7 +169,13 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
     const entry = this.#entry(resource);
     const party = this.#parties.of(claim.party);
     const contender: Contender<C> = {
-      claim, entry, mode: claim.mode, sequence: entry.nextSequence(), priority: claim.priority, next: null, previous: null,
+      claim,
+      entry,
+      mode: claim.mode,
+      sequence: entry.nextSequence(),
+      priority: claim.priority,
+      next: null,
+      previous: null,
     };
     place.standing = contender;
     entry.line.add(contender);
@@ -278,7 +284,11 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
   }
 
   #inherit(changed: readonly ResourceEntry<C>[]): void {
-    inherit(changed, (party) => this.#parties.find(party), (entry) => this.#decide(entry));
+    inherit(
+      changed,
+      (party) => this.#parties.find(party),
+      (entry) => this.#decide(entry),
+    );
   }
 
   #rekeyed(party: PartyPlaces<C>): readonly ResourceEntry<C>[] {

@@ -39,7 +39,7 @@ export async function recoverVolume(
   };
   const results: SettledIntent[] = [];
   for (const intent of unsettled) results.push({ intent, ...(await settleIntent(starting, intent)) });
-  const strays = await settleStrays(starting, await ownNames(room.calls, directory), (operationId) => deps.record.hasIntent(operationId));
+  const strays = await settleStrays(starting, await ownNames(room.calls, directory), (operationId) => deps.record.knows(operationId) !== 'never');
   await deps.record.recovered(results);
   await sweep(room.calls, directory, neededNames(results, strays.keep));
   await directory.sync();

@@ -5,7 +5,7 @@ import { type Manifest, type ManifestEntry, putManifest, readManifest } from './
 import { resourceLike } from './resource-like.ts';
 import { isPublished } from './settle-file.ts';
 import { atPlace, change, isBefore, isVersion, type Settled, type SettleRoom, type Spot, settled } from './settle-room.ts';
-import { wholeStaged } from './staged-file.ts';
+import { isStillStaged, wholeStaged } from './staged-file.ts';
 
 /** Where one target of a manifest stands. `old`: as before, or the kept old file. `other`: neither; nobody overwrites it. */
 type Standing = 'staged' | 'old' | 'other';
@@ -66,14 +66,15 @@ export async function restoreSeveral(deps: SettleRoom, intents: readonly Intent[
   return true;
 }
 
-/** True when every target is old again. */
+/** True when every target is old again, or holds what somebody else put there before we could: that is not ours to move. */
 async function putBack(deps: SettleRoom, manifest: Manifest, like: Pick<Resource, 'volume'>): Promise<boolean> {
   let all = true;
   for (const entry of manifest.entries) {
     const { settlement } = await atPlace(deps, resourceLike(like, entry.path), async (spot) => {
       if ((await standingOf(deps, spot, entry, await spot.look())) === 'staged') await change(deps, () => restoreEntry(deps, entry, spot));
       const now = await spot.look();
-      if ((await standingOf(deps, spot, entry, now)) !== 'old') return settled('unknown', now);
+      const isOld = (await standingOf(deps, spot, entry, now)) === 'old';
+      if (!isOld && (entry.staged === null || !(await isStillStaged(deps, entry.staged)))) return settled('unknown', now);
       await spot.sync();
       return settled('aborted', now);
     });

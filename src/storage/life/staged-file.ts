@@ -23,3 +23,10 @@ export async function wholeStaged(deps: SettleRoom, staged: StagedFacts, accept:
     }),
   );
 }
+
+/** True when the staged file provably never became visible: it still has its own name, and no other one. */
+export async function isStillStaged(deps: SettleRoom, staged: StagedFacts): Promise<boolean> {
+  const { calls } = deps.room;
+  const facts = await orAbsent(withOpen(calls, deps.directory.entry(staged.name), OPEN_READ, async (file) => factsOf(await calls.fstat(file))));
+  return facts !== null && facts.ino === staged.ino && facts.links === 1;
+}

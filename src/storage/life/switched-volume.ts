@@ -61,7 +61,7 @@ export class SwitchedVolume implements Volume {
     return this.#current.incarnation;
   }
   get findings(): readonly VolumeFinding[] {
-    return (this.#result?.findings ?? []).filter(({ entry }) => entry === undefined || !this.#removed.has(entry));
+    return (this.#result?.findings ?? []).filter((finding) => !this.#isMended(finding));
   }
   get ownedByAnother(): boolean {
     return this.#result?.kind === 'closed' && this.#result.ownedByAnother;
@@ -212,6 +212,12 @@ export class SwitchedVolume implements Volume {
     return work(this.#current);
   }
 
+  /** Its directory was removed, or the rebase that it asked for was done. */
+  #isMended(finding: VolumeFinding): boolean {
+    if (finding.entry !== undefined && this.#removed.has(finding.entry)) return true;
+    return asksForRebase(finding) && this.#mustRebase === null;
+  }
+
   async #attempt(mode: StartMode): Promise<VolumeStartResult> {
     const before = this.#result;
     this.#become(new ClosedVolume(this.policy, 'unavailable', 'It is being started.'), null);
@@ -234,7 +240,7 @@ export class SwitchedVolume implements Volume {
   #take(result: VolumeStartResult): void {
     if (result.kind === 'open') {
       this.#retryMs = LIMITS.volumeRetryMsMin;
-      const refused = result.findings.find(({ code }) => code === 'other_journal' || code === 'journal_behind_stamp');
+      const refused = result.findings.find(asksForRebase);
       this.#mustRebase = refused?.evidence ?? null;
       this.#become(result.volume, result);
       return;
@@ -265,4 +271,8 @@ export class SwitchedVolume implements Volume {
       retryAfterMs: LIMITS.volumeRetryMsMin,
     });
   }
+}
+
+function asksForRebase({ code }: VolumeFinding): boolean {
+  return code === 'other_journal' || code === 'journal_behind_stamp';
 }

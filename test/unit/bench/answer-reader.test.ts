@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { type Answer, AnswerReader } from '../../../bench/load/answer-reader.ts';
 
 const STREAM = Buffer.from(
-  ['HTTP/1.1 100 Continue\r\n\r\n', 'HTTP/1.1 201 Created\r\nContent-Length: 11\r\nETag: "a"\r\n\r\nhello\r\n\r\nyo', 'HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n', 'HTTP/1.1 412 Precondition Failed\r\ncontent-length: 0\r\n\r\n'].join(''),
+  [
+    'HTTP/1.1 100 Continue\r\n\r\n',
+    'HTTP/1.1 201 Created\r\nContent-Length: 11\r\nETag: "a"\r\n\r\nhello\r\n\r\nyo',
+    'HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n',
+    'HTTP/1.1 412 Precondition Failed\r\ncontent-length: 0\r\n\r\n',
+  ].join(''),
 );
 const ANSWERS: readonly Answer[] = [
   { status: 100, closes: false },

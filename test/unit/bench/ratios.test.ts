@@ -19,12 +19,30 @@ const ROW: Row = {
 
 function rate(requestsPerSecond: number): Outcome {
   const memory = { residentBytes: 0, peakBytes: 0 };
-  const sample: Sample = { requests: 1, requestsPerSecond, p50Ms: 1, p99Ms: 1, cpuMsPerRequest: 1, flushesPerRequest: null, bodyBytesSent: 0, memoryBefore: memory, memoryAfter: memory, driverCpuShare: 0 };
+  const sample: Sample = {
+    requests: 1,
+    requestsPerSecond,
+    p50Ms: 1,
+    p99Ms: 1,
+    cpuMsPerRequest: 1,
+    flushesPerRequest: null,
+    bodyBytesSent: 0,
+    memoryBefore: memory,
+    memoryAfter: memory,
+    driverCpuShare: 0,
+  };
   return { sample };
 }
 
 function block(ours: readonly Outcome[], theirs: readonly Outcome[]): Block {
-  return { row: ROW, connections: 16, outcomes: new Map([['ours', ours], ['theirs', theirs]]) };
+  return {
+    row: ROW,
+    connections: 16,
+    outcomes: new Map([
+      ['ours', ours],
+      ['theirs', theirs],
+    ]),
+  };
 }
 
 describe('ratios', () => {

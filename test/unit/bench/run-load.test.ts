@@ -71,7 +71,9 @@ describe('the load driver', () => {
 
   it('gives no figures when an answer is not the one that was planned', async () => {
     const port = await listen(reading({ count: 0 }, 503));
-    await expect(runLoad({ port, requests: [put(port, 10, false)], statuses: [201], amount: { requestsPerConnection: 1 } })).rejects.toThrow('answered 503 where 201 was due');
+    await expect(runLoad({ port, requests: [put(port, 10, false)], statuses: [201], amount: { requestsPerConnection: 1 } })).rejects.toThrow(
+      'answered 503 where 201 was due',
+    );
   });
 
   it('gives no figures when the server hangs up', async () => {

@@ -53,7 +53,7 @@ function recording(options: { readonly refuse?: boolean } = {}) {
   const record = volumeRecord(
     {
       clock: new FakeClock(),
-      start: { incarnations: () => ['old'], unsettledIntents: () => [], hasIntent: (id) => id === 'op-1' },
+      start: { incarnations: () => ['old'], unsettledIntents: () => [], knows: (id) => (id === 'op-1' ? 'settled' : 'never') },
       journal: {
         commit: async (ops) => {
           if (options.refuse === true) throw new GatewayError('journal_unavailable', { detail: 'superseded' });

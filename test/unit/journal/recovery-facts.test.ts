@@ -63,7 +63,7 @@ describe('the intents that recovery looks at', () => {
     expect(inFlight.lowWater(3)).toBe(3);
     inFlight.settled('op-c');
     expect(start.unsettledIntents('demo')).toEqual([]);
-    expect(start.hasIntent('op-a')).toBe(true);
+    expect(start.knows('op-a')).toBe('settled');
     expect(inFlight.lowWater(3)).toBe(4);
     start.close();
   });
@@ -87,7 +87,7 @@ describe('the low-water mark', () => {
     await second.close();
     const third = await openTestJournal(directory);
     expect(third.start.unsettledIntents('demo')).toEqual([]);
-    expect(third.start.hasIntent('op-2')).toBe(true);
+    expect(third.start.knows('op-2')).toBe('settled');
   }, 60_000);
 });
 
@@ -110,7 +110,7 @@ describe('an operation that nobody can judge', () => {
 
     const third = await openTestJournal(directory);
     expect(third.start.unsettledIntents('demo')).toEqual([]);
-    expect(third.start.hasIntent('op-1')).toBe(true);
+    expect(third.start.knows('op-1')).toBe('settled');
   }, 60_000);
 
   it('is no longer open after a committed outcome', () => {

@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto';
+import type { Finding, FindingSeverity } from '../domain/administration.ts';
+import type { Caller } from '../domain/principal.ts';
+import type { Resource } from '../domain/resource.ts';
+
+/** What can safely be done about a finding. Whoever carries it out proves again that it is safe: a finding is a moment old. */
+export interface Remedy {
+  /** In one sentence. */
+  readonly fix: string;
+  /** What `carryOut` would do, in order; nothing is done to find that out. */
+  readonly steps: readonly string[];
+  /** What the record of the fix is about; `null` when it is about no one resource. */
+  readonly subject: { readonly volume: string; readonly path: string | null } | null;
+  readonly leaseRef: string | null;
+  /** @returns what came of it. Rejects with `not_found` when there is nothing left to do, `volume_unavailable`, `journal_unavailable`. */
+  carryOut(caller: Caller): Promise<readonly string[]>;
+}
+
+export interface Diagnosis {
+  readonly finding: Finding;
+  readonly remedy: Remedy | null;
+}
+
+export interface Complaint {
+  readonly code: string;
+  readonly severity: FindingSeverity;
+  readonly resource: string | null;
+  /** Tells findings of one code and resource apart: a lease, an operation, a directory. */
+  readonly subject?: string;
+  readonly evidence: Readonly<Record<string, unknown>>;
+  readonly remedy?: Remedy | null;
+}
+
+const ID_HEX = 16;
+
+/** The id is the same for as long as the finding stands, so that a fix names what its reader saw. */
+export function diagnosis({ code, severity, resource, subject = '', evidence, remedy = null }: Complaint): Diagnosis {
+  const about = createHash('sha256')
+    .update(`${resource ?? ''}\0${subject}`)
+    .digest('hex')
+    .slice(0, ID_HEX);
+  return { finding: { id: `${code}.${about}`, code, severity, resource, evidence, fix: remedy?.fix ?? null }, remedy };
+}
+
+export function nameOf(resource: Resource | undefined): string | null {
+  return resource?.name ?? null;
+}

@@ -1,0 +1,136 @@
+import type { DoctorReport } from '../domain/administration.ts';
+import type { AuditDraft } from '../domain/audit-record.ts';
+import { rfc3339 } from '../domain/clock.ts';
+import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Caller } from '../domain/principal.ts';
+import type { Diagnosis, Remedy } from './diagnosis.ts';
+import type { DoctorDeps } from './doctor-deps.ts';
+import { foreignChanges } from './foreign-changes.ts';
+import { journalFindings, repeatedRefusals } from './journal-findings.ts';
+import { deadlocks, heldLong, leftBehind, longQueues } from './lock-findings.ts';
+import { slowVolumes, startFindings, unknownOutcomes } from './volume-findings.ts';
+
+interface Examination {
+  readonly report: DoctorReport;
+  readonly diagnoses: readonly Diagnosis[];
+}
+
+/** The lock doctor (R22): one snapshot of everything that can be stuck, what is wrong with it and why, and the fixes that are safe. */
+export class Doctor {
+  readonly #deps: DoctorDeps;
+  /** Who asks while an examination runs gets the same one: it costs reads of journal and volumes. */
+  #running: Promise<Examination> | null = null;
+
+  constructor(deps: DoctorDeps) {
+    this.#deps = deps;
+  }
+
+  async report(): Promise<DoctorReport> {
+    this.#running ??= this.#examine().finally(() => {
+      this.#running = null;
+    });
+    return (await this.#running).report;
+  }
+
+  /**
+   * Carries out the fix of a finding that stands now, or tells its steps. Rejects with `not_found` for a finding that is gone or has no
+   * fix. Audited before the answer, also when it is refused; a dry run decides nothing and leaves no record.
+   */
+  async fix(
+    caller: Caller,
+    { findingId, dryRun }: { readonly findingId: string; readonly dryRun: boolean },
+  ): Promise<{ readonly dryRun: boolean; readonly steps: readonly string[] }> {
+    const { diagnoses } = await this.#examine();
+    const found = diagnoses.find(({ finding }) => finding.id === findingId);
+    const remedy = found?.remedy ?? null;
+    if (remedy === null) {
+      const why =
+        found === undefined
+          ? 'There is no such finding now.'
+          : 'This finding has no fix that is safe to carry out by itself; its evidence says what to do.';
+      const error = refuse('not_found', why);
+      if (!dryRun) await this.#refused(caller, null, error);
+      throw error;
+    }
+    if (dryRun) return { dryRun, steps: remedy.steps };
+    return { dryRun, steps: await this.#carryOut(caller, remedy) };
+  }
+
+  async #carryOut(caller: Caller, remedy: Remedy): Promise<readonly string[]> {
+    let steps: readonly string[];
+    try {
+      steps = await remedy.carryOut(caller);
+    } catch (thrown) {
+      const error = asGatewayError(thrown);
+      if (error.code !== 'journal_unavailable') await this.#refused(caller, remedy, error);
+      throw error;
+    }
+    await this.#deps.journal.commit([{ op: 'audit', record: this.#record(caller, remedy, null) }]);
+    return steps;
+  }
+
+  async #refused(caller: Caller, remedy: Remedy | null, error: GatewayError): Promise<void> {
+    await this.#deps.refusals.refused(this.#record(caller, remedy, error));
+  }
+
+  #record(caller: Caller, remedy: Remedy | null, error: GatewayError | null): AuditDraft {
+    return {
+      at: rfc3339(this.#deps.clock.wallMs()),
+      action: 'doctor_fix',
+      volume: remedy?.subject?.volume ?? null,
+      path: remedy?.subject?.path ?? null,
+      outcome: error === null ? 'committed' : 'rejected',
+      code: error?.code ?? null,
+      status: error === null ? null : this.#deps.statusOf(error.code),
+      principal: caller.principal.name,
+      clientId: caller.clientId,
+      remoteAddress: caller.remoteAddress,
+      requestId: caller.requestId,
+      operationId: null,
+      leaseRef: remedy?.leaseRef ?? null,
+      fencingToken: null,
+      highWaterMark: null,
+      sizeBytes: null,
+      digest: null,
+      etagBefore: null,
+      etagAfter: null,
+      durationMs: null,
+      fenceLevel: null,
+      count: 1,
+    };
+  }
+
+  async #examine(): Promise<Examination> {
+    const { clock, journal, locks: service, lanes, endGone, unsettled, refusalWindow } = this.#deps;
+    const volumes = this.#deps.volumes();
+    const conditions = [...this.#deps.conditions()];
+    const waitFor = this.#deps.waitFor();
+    const { locks } = await service.locks({ limit: LIMITS.doctorLocksMax, cursor: null });
+    const { found: slow, answering } = await slowVolumes({ clock, volumes, lanes: lanes() });
+    const diagnoses = [
+      ...startFindings(volumes),
+      ...slow,
+      ...unknownOutcomes(unsettled),
+      ...(await journalFindings(journal, clock)),
+      ...leftBehind(conditions, endGone),
+      ...deadlocks(waitFor, conditions),
+      ...heldLong(conditions, endGone),
+      ...longQueues(locks),
+      ...(await foreignChanges(journal, answering)),
+      ...repeatedRefusals(refusalWindow.repeated()),
+    ];
+    const findings = diagnoses.map(({ finding }) => finding);
+    const report: DoctorReport = {
+      at: rfc3339(clock.wallMs()),
+      healthy: findings.every(({ severity }) => severity === 'info'),
+      findings,
+      sessions: service.sessions(),
+      locks,
+      waitFor,
+      coordinator: this.#deps.coordinator(),
+      volumes: this.#deps.readiness(),
+    };
+    return { report, diagnoses };
+  }
+}

@@ -1,0 +1,155 @@
+import type { LeaseCondition, WaitForEdge } from '../domain/administration.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { LockView } from '../domain/lock-api.ts';
+import type { Resource } from '../domain/resource.ts';
+import { findCycle } from '../locks/wait-for-graph.ts';
+import { type Diagnosis, diagnosis, nameOf, type Remedy } from './diagnosis.ts';
+import type { DoctorDeps } from './doctor-deps.ts';
+
+type EndGone = DoctorDeps['endGone'];
+
+/**
+ * A lease held for longer than five minutes. Only a holder that is proven gone is ended here; about one that may be alive an administrator
+ * decides, with a reason, through the call that the evidence names.
+ */
+export function heldLong(conditions: readonly LeaseCondition[], endGone: EndGone): Diagnosis[] {
+  return conditions
+    .filter(({ state, ageMs }) => state !== 'waiting' && ageMs >= LIMITS.heldLongMs)
+    .sort((a, b) => b.ageMs - a.ageMs)
+    .slice(0, LIMITS.doctorFindingsMax)
+    .map((condition) => {
+      const { leaseRef, resources, state, gone } = condition;
+      const remedy = state === 'held' && gone !== null ? endRemedy(condition, endGone) : null;
+      return diagnosis({
+        code: 'held_long',
+        severity: 'warning',
+        resource: nameOf(resources[0]),
+        subject: leaseRef,
+        evidence: { ...evidenceOf(condition), held_ms: Math.round(condition.ageMs), needs_force: remedy === null, how: howToBreak(condition) },
+        remedy,
+      });
+    });
+}
+
+/** In line, or a holder of less than five minutes, although its client is gone: a correct lock service never leaves one. */
+export function leftBehind(conditions: readonly LeaseCondition[], endGone: EndGone): Diagnosis[] {
+  return conditions
+    .filter(({ state, ageMs, gone }) => gone !== null && (state === 'waiting' || (state === 'held' && ageMs < LIMITS.heldLongMs)))
+    .slice(0, LIMITS.doctorFindingsMax)
+    .map((condition) =>
+      diagnosis({
+        code: condition.state === 'waiting' ? 'contender_orphaned' : 'holder_gone',
+        severity: 'critical',
+        resource: nameOf(condition.resources[0]),
+        subject: condition.leaseRef,
+        evidence: evidenceOf(condition),
+        remedy: endRemedy(condition, endGone),
+      }),
+    );
+}
+
+export function longQueues(locks: readonly LockView[]): Diagnosis[] {
+  return locks
+    .filter(({ queueLength }) => queueLength > LIMITS.queueLong)
+    .slice(0, LIMITS.doctorFindingsMax)
+    .map(({ resource, queueLength, holders, waiters, waitEstimateMs }) =>
+      diagnosis({
+        code: 'queue_long',
+        severity: 'warning',
+        resource: resource.name,
+        evidence: {
+          queue_length: queueLength,
+          wait_estimate_ms: waitEstimateMs,
+          waiting_since: waiters[0]?.since ?? null,
+          holders: holders
+            .slice(0, LIMITS.doctorFindingsMax)
+            .map(({ leaseRef, clientId, since }) => ({ lease_ref: leaseRef, client_id: clientId, since })),
+        },
+      }),
+    );
+}
+
+/** A cycle of waits that stands: the lock service breaks those it finds within a moment, so one that is still there needs eyes. */
+export function deadlocks(edges: readonly WaitForEdge[], conditions: readonly LeaseCondition[]): Diagnosis[] {
+  const byRef = new Map(conditions.map((condition) => [condition.leaseRef, condition]));
+  const partyOf = (leaseRef: string): string => byRef.get(leaseRef)?.sessionRef ?? leaseRef;
+  const waits = new Map<string, { readonly to: string; readonly wait: WaitForEdge }[]>();
+  for (const edge of edges) {
+    const from = partyOf(edge.waiterLeaseRef);
+    const list = waits.get(from) ?? [];
+    waits.set(from, list);
+    list.push({ to: partyOf(edge.holderLeaseRef), wait: edge });
+  }
+  const seen = new Set<string>();
+  const found: Diagnosis[] = [];
+  for (const start of waits.keys()) {
+    if (seen.has(start)) continue;
+    const cycle = findCycle(start, (party) => waits.get(party) ?? [], LIMITS.deadlockVisitsMax);
+    if (cycle === null) continue;
+    for (const { from } of cycle) seen.add(from);
+    const members = cycle.map(({ wait }) => wait);
+    if (members.some(({ waiterLeaseRef }) => (byRef.get(waiterLeaseRef)?.ageMs ?? 0) < LIMITS.standingDeadlockMs)) continue;
+    const cycleOf = members.map(({ waiterLeaseRef, resource }) => ({
+      lease_ref: waiterLeaseRef,
+      client_id: byRef.get(waiterLeaseRef)?.clientId ?? null,
+      waits_for: resource,
+    }));
+    const how =
+      'One of these waits must end: the client cancels it, its wait limit ends it, or POST /v1/admin/locks/break takes what it waits for from its holder.';
+    found.push(
+      diagnosis({
+        code: 'deadlock',
+        severity: 'critical',
+        resource: members[0]?.resource ?? null,
+        subject: members[0]?.waiterLeaseRef ?? '',
+        evidence: { cycle: cycleOf, how },
+      }),
+    );
+  }
+  return found.slice(0, LIMITS.doctorFindingsMax);
+}
+
+function endRemedy({ leaseRef, resources, state, gone }: LeaseCondition, endGone: EndGone): Remedy {
+  const names = resources.map(({ name }) => name).join(', ');
+  const fencing = state === 'waiting' ? [] : [`raise the mark of ${names} to a token that nobody gets`];
+  const ending = state === 'waiting' ? `take lease ${leaseRef} out of the line` : `end lease ${leaseRef} as broken`;
+  return {
+    fix: state === 'waiting' ? 'Take it out of the line.' : 'Fence, then end the lease: its holder is gone.',
+    steps: [
+      `prove again that the client of lease ${leaseRef} is gone (${gone === 'session_ended' ? 'its session has ended' : 'silent for longer than its time to live'})`,
+      ...fencing,
+      ending,
+    ],
+    subject: subjectOf(resources[0]),
+    leaseRef,
+    carryOut: async (caller) => {
+      const came = await endGone(caller, leaseRef);
+      return [...fencing, came === 'ended' ? ending : `${ending}: as soon as the commit section that pins it has left`];
+    },
+  };
+}
+
+function evidenceOf(condition: LeaseCondition): Record<string, unknown> {
+  const { leaseRef, clientId, principal, state, resources, sessionRef, silentMs, ttlMs, gone } = condition;
+  return {
+    lease_ref: leaseRef,
+    client_id: clientId,
+    principal,
+    state,
+    resources: resources.map(({ name }) => name),
+    session_ref: sessionRef,
+    silent_ms: silentMs === null ? null : Math.round(silentMs),
+    ttl_ms: ttlMs,
+    gone,
+  };
+}
+
+function howToBreak({ state, gone, resources }: LeaseCondition): string | null {
+  if (state === 'ending') return 'Its end is decided and takes effect when the write that it still carries is settled.';
+  if (gone !== null) return null;
+  return `The holder may be alive. POST /v1/admin/locks/break {"resource":${JSON.stringify(resources[0]?.name ?? '')},"reason":"...","grace_ms":0} breaks it, fencing first.`;
+}
+
+function subjectOf(resource: Resource | undefined): Remedy['subject'] {
+  return resource === undefined ? null : { volume: resource.volume, path: resource.path };
+}

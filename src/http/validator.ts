@@ -1,0 +1,39 @@
+import { type TSchema } from '@sinclair/typebox';
+import { TypeCompiler, ValueErrorType, type ValueError } from '@sinclair/typebox/compiler';
+import { Value } from '@sinclair/typebox/value';
+import type { FastifySchemaCompiler } from 'fastify';
+
+/** Validates requests by the schemas that also make the OpenAPI document. Text of URLs and headers is converted, JSON bodies are not. */
+export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
+  const compiled = TypeCompiler.Compile(schema);
+  return (value: unknown) => {
+    const converted = httpPart === 'body' ? value : Value.Convert(schema, value);
+    if (compiled.Check(converted)) return { value: converted };
+    // The framework takes a list of issues, though its types only know an error.
+    const issues = [...compiled.Errors(converted)].map((error) => issueOf(error));
+    return { error: issues as unknown as Error & { message: string; instancePath: string }[] };
+  };
+};
+
+interface Issue {
+  readonly message: string;
+  readonly instancePath: string;
+}
+
+/** Of a union that nothing fits, what is said is why its first form does not: "Expected union value" helps nobody. */
+function issueOf(error: ValueError): Issue {
+  if (error.type === ValueErrorType.Union) {
+    const literals = literalsOf(error.schema);
+    if (literals !== null) return { message: `Expected one of ${literals.join(', ')}`, instancePath: error.path };
+    const first = error.errors[0]?.First();
+    if (first !== undefined) return issueOf(first);
+  }
+  return { message: error.message, instancePath: error.path };
+}
+
+function literalsOf(schema: TSchema): readonly unknown[] | null {
+  const forms: unknown = schema['anyOf'];
+  if (!Array.isArray(forms)) return null;
+  const values = forms.map((form: unknown) => (typeof form === 'object' && form !== null && 'const' in form ? form.const : undefined));
+  return values.includes(undefined) ? null : values;
+}

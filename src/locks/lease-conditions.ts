@@ -1,0 +1,69 @@
+import type { LeaseCondition } from '../domain/administration.ts';
+import type { Clock } from '../domain/clock.ts';
+import { refuse } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Caller } from '../domain/principal.ts';
+import { endKinds } from './end-kinds.ts';
+import type { LeaseDesk } from './lease-desk.ts';
+import type { Lease } from './lease-record.ts';
+import type { LeaseTable } from './lease-table.ts';
+
+export interface LeaseConditionsDeps {
+  readonly clock: Clock;
+  readonly table: LeaseTable;
+  readonly desk: LeaseDesk;
+}
+
+/** Live leases as a diagnosis sees them, and the end of one whose client is gone for certain (R22). */
+export class LeaseConditions {
+  readonly #deps: LeaseConditionsDeps;
+
+  constructor(deps: LeaseConditionsDeps) {
+    this.#deps = deps;
+  }
+
+  /** After everything that is over was ended: whoever is still there although its client is gone should not be. */
+  *all(): Generator<LeaseCondition, void> {
+    const nowMs = this.#deps.desk.now();
+    for (const lease of this.#deps.table.live()) yield conditionOf(lease, nowMs);
+  }
+
+  /**
+   * Fences, then ends a lease whose client is gone; the proof is judged again here. Rejects with `not_found` when it ended meanwhile or its
+   * client is not proven gone.
+   * @returns `pending` when a commit section still pins it: its end is decided and takes effect when the section leaves.
+   */
+  async endGone(caller: Caller, leaseRef: string): Promise<'ended' | 'pending'> {
+    const { clock, table, desk } = this.#deps;
+    const nowMs = desk.now();
+    const lease = table.byRef(leaseRef);
+    if (lease === null || lease.phase === 'over') throw refuse('not_found', 'The lease has ended by itself.');
+    if (conditionOf(lease, nowMs).gone === null) throw refuse('not_found', 'Nothing proves any more that the client of this lease is gone.');
+    desk.end(lease, lease.phase === 'held' ? endKinds.broken(caller) : endKinds.cancelled(caller));
+    const ended = desk.endTold(lease).then(() => 'ended' as const);
+    const late = new Promise<'pending'>((resolve) => clock.after(LIMITS.breakAnswerMs, () => resolve('pending')));
+    const answer = await Promise.race([ended, late]);
+    // Nobody is left to hear of a refusal of the journal; the end is tried again by whoever asks next.
+    if (answer === 'pending') ended.catch(() => undefined);
+    return answer;
+  }
+}
+
+function conditionOf(lease: Lease, nowMs: number): LeaseCondition {
+  const { session, principal, ttlMs, createdMs } = lease.terms;
+  const heardMs = session === null ? null : Math.max(lease.renewedMs, session.renewedMs);
+  const silentMs = heardMs === null ? null : nowMs - heardMs;
+  const overdue = silentMs !== null && (silentMs >= ttlMs || nowMs >= (session?.deadlineMs ?? Number.POSITIVE_INFINITY));
+  return {
+    leaseRef: lease.leaseRef,
+    clientId: lease.clientId,
+    principal,
+    resources: lease.resources,
+    state: lease.phase !== 'held' ? 'waiting' : lease.decided === null ? 'held' : 'ending',
+    sessionRef: session?.terms.sessionRef ?? null,
+    ageMs: nowMs - (lease.phase === 'held' ? lease.grantedMs : createdMs),
+    silentMs,
+    ttlMs,
+    gone: session?.ended === true ? 'session_ended' : overdue ? 'silent' : null,
+  };
+}

@@ -1,0 +1,108 @@
+import { readdirSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type TestGateway, removeDirectory, startGateway } from '../support/gateway.ts';
+import { RawConnection } from '../support/raw-http.ts';
+import { ask, rawVerdict } from '../support/raw-request.ts';
+
+/** Heads of requests that a library would not send: nothing in them may make a condition, a token or a length disappear. */
+
+let gateway: TestGateway;
+const open: RawConnection[] = [];
+
+beforeAll(async () => {
+  gateway = await startGateway();
+});
+afterAll(async () => {
+  for (const { socket } of open) socket.destroy();
+  await gateway.stop();
+  await removeDirectory(gateway.directory);
+});
+
+function connection(): RawConnection {
+  const made = new RawConnection(gateway.port);
+  open.push(made);
+  return made;
+}
+
+const request = (lines: readonly string[], body: string | Buffer = ''): Buffer =>
+  Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), Buffer.from(body)]);
+
+async function verdict(lines: readonly string[], body: string | Buffer = ''): Promise<string> {
+  return rawVerdict(await ask(connection(), request(lines, body)));
+}
+
+describe('hostile heads', () => {
+  it('a condition behind a thousand other fields still counts', async () => {
+    const put = (...more: string[]): string[] => ['PUT /v1/files/v/many HTTP/1.1', 'Host: localhost', 'Content-Length: 1', ...more];
+    expect(await verdict(put(), 'x')).toBe('201');
+    const filler = Array.from({ length: 1_500 }, () => 'a:1');
+    expect(await verdict(put(...filler, 'If-None-Match: *'), 'y')).toBe('412 precondition_failed');
+    expect(await verdict(put(...filler, 'X-Fencing-Token: 999'), 'y')).toBe('403 token_not_issued');
+    expect(await verdict(put(...filler, 'Origin: http://evil.example'), 'y')).toBe('403 cross_origin');
+  });
+
+  it.each([
+    ['a coding beside chunked', ['Transfer-Encoding: gzip, chunked']],
+    ['a coding in a second field', ['Transfer-Encoding: identity', 'Transfer-Encoding: chunked']],
+  ])('%s is refused and nothing is stored', async (_name, coding) => {
+    const lines = ['PUT /v1/files/v/coded HTTP/1.1', 'Host: localhost', ...coding];
+    expect(await verdict(lines, '1\r\nx\r\n0\r\n\r\n')).toMatch(/^400 /);
+    expect(readdirSync(gateway.volume)).not.toContain('coded');
+  });
+
+  it('two Host fields are refused', async () => {
+    expect(await verdict(['GET /v1/volumes HTTP/1.1', 'Host: localhost', 'Host: evil.example'])).toBe('400 invalid_request');
+  });
+
+  it.each(['GET ftp://x/..', 'GET *'])('%s is answered with a problem document', async (line) => {
+    const answer = await ask(connection(), request([`${line} HTTP/1.1`, 'Host: localhost']));
+    expect(rawVerdict(answer)).toBe('400 invalid_path');
+    expect(answer.headers['x-request-id']).toBeDefined();
+  });
+
+  it('a body that is not UTF-8 names no file', async () => {
+    await verdict(['PUT /v1/files/v/source HTTP/1.1', 'Host: localhost', 'Content-Length: 1'], 'x');
+    const body = Buffer.concat([Buffer.from('{"from":"v/source","to":"v/'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]);
+    const head = ['POST /v1/copies HTTP/1.1', 'Host: localhost', `Content-Length: ${body.length}`];
+    expect(await verdict([...head, 'Content-Type: application/json'], body)).toBe('400 invalid_request');
+    expect(await verdict([...head, 'Content-Type: application/json; charset=utf-16'], body)).toBe('415 unsupported_media_type');
+  });
+
+  it('C1 control characters are no part of a name', async () => {
+    expect(await verdict(['PUT /v1/files/v/a%C2%85b HTTP/1.1', 'Host: localhost', 'Content-Length: 1'], 'x')).toBe('400 invalid_path');
+  });
+
+  it('requests that are sent without waiting are carried out in the order in which they came', async () => {
+    const one = connection();
+    const put = request(['PUT /v1/files/v/order HTTP/1.1', 'Host: localhost', 'Content-Length: 3'], 'new');
+    const get = request(['GET /v1/files/v/order HTTP/1.1', 'Host: localhost']);
+    const remove = request(['DELETE /v1/files/v/order HTTP/1.1', 'Host: localhost']);
+    one.send(Buffer.concat([put, get, remove]));
+    expect(rawVerdict(await one.answer())).toBe('201');
+    const read = await one.answer();
+    expect([read.status, read.body]).toEqual([200, 'new']);
+    expect(rawVerdict(await one.answer())).toBe('204');
+    expect(readdirSync(gateway.volume)).not.toContain('order');
+  });
+
+  it('a time to live of any number is refused with the bounds', async () => {
+    for (const ttl of ['-1', '0', '99999999999']) {
+      const body = `{"resource":"v/x","ttl_ms":${ttl}}`;
+      const answer = await ask(
+        connection(),
+        request(['POST /v1/leases HTTP/1.1', 'Host: localhost', 'Content-Type: application/json', `Content-Length: ${body.length}`], body),
+      );
+      expect(JSON.parse(answer.body)).toMatchObject({ code: 'ttl_out_of_range', min_ms: 1_000, max_ms: 3_600_000 });
+    }
+  });
+
+  it('a value of the wrong type is told what was expected', async () => {
+    const body = '{"resource":"v/x","ttl_ms":"soon","mode":"both"}';
+    const answer = await ask(
+      connection(),
+      request(['POST /v1/leases HTTP/1.1', 'Host: localhost', 'Content-Type: application/json', `Content-Length: ${body.length}`], body),
+    );
+    expect(answer.body).toContain('Expected integer');
+    expect(answer.body).toContain('Expected one of exclusive, shared');
+  });
+});
