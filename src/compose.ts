@@ -11,6 +11,7 @@ import { noSteps, type Steps } from './domain/steps.ts';
 import { createAdministration } from './gateway/administration.ts';
 import { CommitMtimes } from './gateway/commit-mtimes.ts';
 import { CommittedDigests } from './gateway/committed-digests.ts';
+import { Floors } from './gateway/floors.ts';
 import { createHealth, readinessOf } from './gateway/health.ts';
 import { RunningKeys } from './gateway/idempotency.ts';
 import { notingIssuedTokens } from './gateway/issued-tokens.ts';
@@ -21,6 +22,7 @@ import { StagedQuota } from './gateway/staged-quota.ts';
 import { startRecord } from './gateway/start-record.ts';
 import { createWriter } from './gateway/writer.ts';
 import { buildApp } from './http/app.ts';
+import { closeApp, OpenRequests } from './http/draining.ts';
 import { statusOf } from './http/status.ts';
 import { openJournal } from './journal/open-journal.ts';
 import { createLockService } from './locks/create-lock-service.ts';
@@ -55,7 +57,9 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const refusalWindow = new RefusalWindow(clock);
   const refusals = refusalWindow.hearing(countingRefusals(opened.refusals, metrics));
   const names = config.volumes.map(({ name }) => name);
-  const journal = notingIssuedTokens(measuredJournal(opened.journal, metrics, clock), (volume, token) => volumes.get(volume).noteIssued(token));
+  const journal = notingIssuedTokens(measuredJournal(opened.journal, metrics, clock), new Floors(start, names), (volume, token) =>
+    volumes.get(volume).noteIssued(token),
+  );
   const predecessorExited = takeOver?.seenToExit ?? true;
   const mtimes = new CommitMtimes(start);
   const volumes = new VolumeSet({
@@ -167,6 +171,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
       eventLoopDelayMsMax: LIMITS.eventLoopDelayMsMax,
     },
   });
+  const openRequests = new OpenRequests(app);
   app.addHook('onResponse', (request, reply, done) => {
     metrics.request(request.method, request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1_000);
     done();
@@ -196,12 +201,13 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
     },
     async stop() {
       draining = true;
-      const late = clock.after(config.drainMs, () =>
-        deadline.abort(new GatewayError('draining', { detail: 'The gateway is shutting down.', retryAfterMs: 5_000 })),
-      );
+      const late = clock.after(config.drainMs, () => deadline.abort(stopping()));
       await locks.endAll('shutdown', null);
-      await app.close();
+      await openRequests.idle(deadline.signal);
       late.cancel();
+      // Streams and whatever else is still open ends here.
+      deadline.abort(stopping());
+      await closeApp(app, clock);
       locks.stop();
       settleLoop.stop();
       await volumes.stop();
@@ -211,6 +217,10 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
     },
   };
   return gateway;
+}
+
+function stopping(): GatewayError {
+  return new GatewayError('draining', { detail: 'The gateway is shutting down.', retryAfterMs: 5_000 });
 }
 
 /** When ownership leaves no volume open, serving would only confuse: the process ends with one line. */

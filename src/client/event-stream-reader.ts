@@ -21,10 +21,10 @@ export class EventStreamReader {
   /** The events that are complete with this chunk. Throws `unexpected_answer` for a line without end. */
   read(chunk: Uint8Array): StreamEvent[] {
     const events: StreamEvent[] = [];
-    let text = this.#decoder.decode(chunk, { stream: true });
-    // A line may end with both, and a chunk between them.
-    if (this.#afterReturn && text.startsWith('\n')) text = text.slice(1);
-    if (text !== '') this.#afterReturn = text.endsWith('\r');
+    const decoded = this.#decoder.decode(chunk, { stream: true });
+    // The two halves of one end of a line may come in two chunks.
+    const text = this.#afterReturn && decoded.startsWith('\n') ? decoded.slice(1) : decoded;
+    if (decoded !== '') this.#afterReturn = text.endsWith('\r');
     const lines = (this.#rest + text).split(/\r\n|\n|\r/);
     this.#rest = lines.pop() ?? '';
     if (this.#rest.length > CLIENT_LIMITS.streamLineMax)

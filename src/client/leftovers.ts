@@ -5,13 +5,14 @@ import type { Transport } from './transport.ts';
 
 /**
  * What this process no longer uses but the gateway may still keep, because an answer did not arrive. The heartbeat of the session
- * would keep it alive for ever, so it is given back as soon as the gateway answers again. Bounded: the oldest is dropped.
+ * would keep it alive for ever, so it is given back at once, or as soon as the gateway answers again. Bounded: the oldest is dropped.
  */
 export class Leftovers {
   readonly #transport: Transport;
   readonly #onAdd: () => void;
   /** By lease id or hold id. */
   readonly #entries = new Map<string, () => Promise<void>>();
+  #clearing: Promise<void> | null = null;
 
   constructor(transport: Transport, onAdd: () => void) {
     this.#transport = transport;
@@ -46,9 +47,16 @@ export class Leftovers {
     });
   }
 
-  /** Tries each once. Never rejects; what the gateway refuses is done with. */
-  async clear(): Promise<void> {
-    for (const [key, giveBack] of [...this.#entries]) {
+  /** Tries each once; one round at a time. Never rejects; what the gateway refuses is done with. */
+  clear(): Promise<void> {
+    this.#clearing ??= this.#clear().finally(() => {
+      this.#clearing = null;
+    });
+    return this.#clearing;
+  }
+
+  async #clear(): Promise<void> {
+    for (const [key, giveBack] of this.#entries) {
       try {
         await giveBack();
         this.#entries.delete(key);

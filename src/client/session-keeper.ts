@@ -48,7 +48,10 @@ export class SessionKeeper {
   constructor(transport: Transport, options: SessionKeeperOptions) {
     this.#transport = transport;
     this.#options = options;
-    this.leftovers = new Leftovers(transport, () => this.#schedule());
+    this.leftovers = new Leftovers(transport, () => {
+      void this.leftovers.clear();
+      this.#schedule();
+    });
   }
 
   /** The id of a live session that can carry a lease of `ttlMs`. Several callers at once get the same one (case R21). */

@@ -54,6 +54,7 @@ export const LIMITS = {
   jsonBodyBytesMax: 1_048_576,
   headersTimeoutMs: 10_000,
   pipelinedMax: 64,
+  closeConnectionsMs: 1_000,
   keepAliveTimeoutMs: 65_000,
   refusedBodyDrainBytesMax: 33_554_432,
   refusedBodyDrainMsMax: 2_000,
@@ -113,6 +114,10 @@ export const LIMITS = {
 
   settleRetryMs: 2_000,
   commitDeadlineMs: 10_000,
+  /** Each further file of one commit (an upload has at most `multipartFilesMax`) may take this long in addition: one sync of a busy disk. */
+  commitDeadlinePerFileMs: 20,
+  /** Staged files of one upload that are synced at the same time: less than the lane takes, so that others get their turn. */
+  uploadSyncsMax: 4,
   volumeCallDeadlineMs: 4_000,
   /** An fsync on a local disk under load waits longer than any other call. */
   volumeSyncDeadlineMs: 10_000,
@@ -136,6 +141,14 @@ export const LIMITS = {
 
   /** A manifest of `multipartFilesMax` files with the longest paths fits. */
   volumeRecordBytesMax: 16_777_216,
+  /** Operations on several files that are being settled; what was found out about each is shared by its intents. */
+  rollsKnownMax: 8,
+  /** Names of settled operations that wait to be unlinked; what is beyond goes at the next start. */
+  tidyNamesMax: 200_000,
+  tidyOperationsMax: 2,
+  tidyNamesPerTurn: 16,
+  tidyRetryMsMin: 1_000,
+  tidyRetryMsMax: 60_000,
   incarnationEntriesMax: 1_000_000,
   controlEntriesMax: 10_000,
   clearBatchMax: 1_000,
@@ -168,3 +181,8 @@ export const LIMITS = {
   refusalsRepeatedWindowMs: 300_000,
   refusalsRepeatedKeysMax: 10_000,
 } as const;
+
+/** How long the apply of one commit section may take before its outcome counts as unknown. */
+export function commitDeadlineMs(files: number): number {
+  return LIMITS.commitDeadlineMs + Math.max(0, Math.min(files, LIMITS.multipartFilesMax) - 1) * LIMITS.commitDeadlinePerFileMs;
+}

@@ -125,8 +125,11 @@ export interface Volume {
   writeRedo(intent: Intent): Promise<void>;
   /** Writes and syncs a manifest; `links` keeps the old files of `several`. */
   writeManifest(operationId: string, intents: readonly Intent[], places: readonly Place[]): Promise<void>;
-  /** After the outcome is known: unlinks trash, redo, manifest and kept old files. In the background; never rejects. */
-  tidy(intent: Intent): void;
+  /**
+   * Once for all intents of an operation, after its outcome is known: unlinks trash, redo, manifest and kept old files. In the background,
+   * behind the calls of others; what fails is tried again until the volume is closed.
+   */
+  tidy(intents: readonly Intent[]): void;
   /** Looks at the volume and says what became of an intent; finishes it when that is safe. */
   settle(intent: Intent): Promise<Settlement>;
   /** While an append is unsettled, bytes above `visibleBytes` are hidden from readers; `null` lifts it. */

@@ -8,7 +8,7 @@ import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
 import type { Intent } from '../domain/intent.ts';
 import type { JournalOp, StoredAnswer } from '../domain/journal.ts';
 import type { Pin } from '../domain/lease.ts';
-import { LIMITS } from '../domain/limits.ts';
+import { commitDeadlineMs } from '../domain/limits.ts';
 import type { Volume } from '../domain/volume.ts';
 import type { WriteDeps } from './deps.ts';
 import { outcomeUnknown, scopeOf, unknownAnswer } from './idempotency.ts';
@@ -26,7 +26,7 @@ export interface Section {
   /** Must be durable before the apply; runs beside the journal. */
   readonly sync: () => Promise<void>;
   readonly apply: () => Promise<void>;
-  /** Undoes what `sync` and staging left when the section ends without an apply. */
+  /** Drops the staged files when the section ends without an apply. The records on the volume stay until the outcome is durable. */
   readonly discard: () => Promise<void>;
   readonly answer: StoredAnswer;
 }
@@ -82,7 +82,10 @@ async function carryOut(deps: WriteDeps, operation: Operation, right: WriteRight
   const durable = await makeDurable(deps, operation, right, section);
   if (durable.error !== null) {
     await section.discard();
-    if (!durable.intended) return { error: durable.error, kept: false };
+    if (!durable.intended) {
+      section.volume.tidy(section.intents);
+      return { error: durable.error, kept: false };
+    }
     // The journal has the intent but the bytes are not safe: nothing was applied, and the record must say so.
     return abort(deps, operation, section, durable.error, leave);
   }
@@ -127,10 +130,10 @@ function unitOf(deps: WriteDeps, operation: Operation, right: WriteRight, sectio
 
 async function applyIntent(deps: WriteDeps, operation: Operation, section: Section, leave: () => void): Promise<Ending> {
   const applying = section.apply();
-  const ended = await withDeadline(deps, applying);
+  const ended = await withDeadline(deps, applying, commitDeadlineMs(section.intents.length));
   if (ended.how === 'done') {
     await operation.reached('6.synced');
-    finish(deps, section, operation);
+    finish(deps, section, operation, { applied: true });
     return { error: null, kept: false };
   }
   if (ended.how === 'failed' && ended.error.code !== 'outcome_unknown') {
@@ -150,7 +153,7 @@ async function abort(deps: WriteDeps, operation: Operation, section: Section, er
     keepEntered(deps, operation, section, leave, { running: Promise.resolve(), known: error });
     return { error: outcomeUnknown(operation.id, cause), kept: true };
   }
-  finish(deps, section, operation);
+  finish(deps, section, operation, { applied: false });
   return { error, kept: false };
 }
 
@@ -170,7 +173,7 @@ function keepEntered(
     known: state.known === null ? null : 'aborted',
     record: (outcome) => recordOutcome(deps, section, operation, outcome, state.known, section.answer),
     left: () => {
-      finish(deps, section, operation);
+      finish(deps, section, operation, { applied: false });
       leave();
     },
   });
@@ -190,9 +193,9 @@ async function unknown(deps: WriteDeps, operation: Operation, section: Section, 
 type Applied = { readonly how: 'done' } | { readonly how: 'failed'; readonly error: GatewayError } | { readonly how: 'late' };
 
 /** A section past its deadline is answered as unknown; what still runs is left to the settle loop. */
-function withDeadline(deps: WriteDeps, applying: Promise<void>): Promise<Applied> {
+function withDeadline(deps: WriteDeps, applying: Promise<void>, deadlineMs: number): Promise<Applied> {
   return new Promise((resolve) => {
-    const timer = deps.clock.after(LIMITS.commitDeadlineMs, () => resolve({ how: 'late' }));
+    const timer = deps.clock.after(deadlineMs, () => resolve({ how: 'late' }));
     applying.then(
       () => {
         timer.cancel();
@@ -234,12 +237,11 @@ async function recordOutcome(
   );
 }
 
-function finish(deps: WriteDeps, section: Section, operation: Operation): void {
+function finish(deps: WriteDeps, section: Section, operation: Operation, { applied }: { readonly applied: boolean }): void {
   deps.journal.settled(operation.id);
-  for (const intent of section.intents) {
-    if (intent.plan.kind === 'append') section.volume.limitVisible(intent.resource, null);
-    section.volume.tidy(intent);
-  }
+  for (const intent of section.intents) if (intent.plan.kind === 'append') section.volume.limitVisible(intent.resource, null);
+  // The rename of a replacing write took the staged name away, so looking for it would only be one failing call per write.
+  if (!applied || section.intents.some(({ plan }) => plan.kind !== 'replace')) section.volume.tidy(section.intents);
 }
 
 /** The parent that a write was admitted under must be the parent that it commits under (trap F24). */

@@ -1,14 +1,19 @@
 import type { Journal, JournalOp } from '../domain/journal.ts';
+import type { Floors } from './floors.ts';
 
 /**
  * Tells a volume's stamp of each token once its grant is durable: a stamp that knows a later token than the journal means that the
- * journal was put back (`write-protocol.md`, "Restored or lost journal"). Everything else goes straight to the journal.
+ * journal was put back (`write-protocol.md`, "Restored or lost journal"). Marks are given with the floor of their volume. Everything
+ * else goes straight to the journal.
  */
-export function notingIssuedTokens(journal: Journal, noteIssued: (volume: string, token: bigint) => void): Journal {
+export function notingIssuedTokens(journal: Journal, floors: Floors, noteIssued: (volume: string, token: bigint) => void): Journal {
   return {
     commit: async (ops) => {
       const receipt = await journal.commit(ops);
-      for (const op of ops) if (isGrant(op)) noteIssued(op.resource.volume, op.token);
+      for (const op of ops) {
+        if (isGrant(op)) noteIssued(op.resource.volume, op.token);
+        floors.note(op);
+      }
       return receipt;
     },
     get healthy() {
@@ -16,7 +21,7 @@ export function notingIssuedTokens(journal: Journal, noteIssued: (volume: string
     },
     settled: (operationId) => journal.settled(operationId),
     onSuperseded: (listener) => journal.onSuperseded(listener),
-    mark: (resourceKey) => journal.mark(resourceKey),
+    mark: async (resourceKey) => floors.above(volumeOf(resourceKey), await journal.mark(resourceKey)),
     endedLease: (leaseRef) => journal.endedLease(leaseRef),
     idempotent: (scope) => journal.idempotent(scope),
     operation: (key) => journal.operation(key),
@@ -29,4 +34,9 @@ export function notingIssuedTokens(journal: Journal, noteIssued: (volume: string
 
 function isGrant(op: JournalOp): op is Extract<JournalOp, { op: 'raise_mark' }> {
   return op.op === 'raise_mark';
+}
+
+/** A key begins with its volume, whose name has no slash. */
+function volumeOf(resourceKey: string): string {
+  return resourceKey.slice(0, resourceKey.indexOf('/'));
 }

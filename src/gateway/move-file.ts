@@ -104,10 +104,7 @@ async function decide(operation: Operation, right: WriteRight, moving: Moving, p
       await volume.syncParent(under);
       await volume.syncParent(from);
     },
-    discard: () => {
-      volume.tidy(intent);
-      return Promise.resolve();
-    },
+    discard: () => Promise.resolve(),
     answer,
   };
 }

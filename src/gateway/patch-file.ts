@@ -139,11 +139,13 @@ async function commitCopy(deps: WriteDeps, operation: Operation, right: WriteRig
       createOnly: operation.envelope.ifNoneMatch === '*',
       digestKnown: wholeDigestWanted(operation),
     });
-    if (copy !== null) await staging.discard();
     return answer;
   } catch (error) {
     if (!operation.intended) await copy?.staging.discard();
     throw error;
+  } finally {
+    // The body itself is published only when there was nothing to copy; beside a copy it is done with, however the section ended.
+    if (copy !== null) await staging.discard();
   }
 }
 

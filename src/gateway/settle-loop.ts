@@ -100,7 +100,10 @@ export function createSettleLoop(clock: Clock, onError: (error: unknown) => void
 /** Several intents of one operation are all or nothing: settled when each of them is. */
 async function settleAll(unsettled: Unsettled): Promise<'committed' | 'aborted' | 'unknown'> {
   const results: Settlement[] = [];
-  for (const intent of unsettled.intents) results.push(await unsettled.volume.settle(intent));
-  if (results.includes('unknown')) return 'unknown';
+  for (const intent of unsettled.intents) {
+    const settlement = await unsettled.volume.settle(intent);
+    if (settlement === 'unknown') return 'unknown';
+    results.push(settlement);
+  }
   return results.includes('aborted') ? 'aborted' : 'committed';
 }

@@ -50,10 +50,13 @@ async function upload(deps: WriteDeps, operation: Operation, target: UploadTarge
   }
   const quota = deps.quota.account(envelope.caller.principal.name, volume.name, volume.policy.limits.stagedBytes);
   const arrived: Arrived[] = [];
+  const names = new Set<string>();
   try {
     await operation.reached('3.admit');
     for await (const part of body.open()) {
-      arrived.push(await receivePart(deps, operation, { volume, target, part, quota, names: new Set(arrived.map((a) => a.resource.key)) }));
+      const one = await receivePart(deps, operation, { volume, target, part, quota, names });
+      names.add(one.resource.key);
+      arrived.push(one);
     }
     if (arrived.length === 0) throw refuse('invalid_request', 'The upload has no file.');
     const right = await writeRight(deps, operation, arrived);
@@ -114,7 +117,8 @@ async function commitUpload(
   arrived: readonly Arrived[],
 ): Promise<StoredAnswer> {
   const places: Place[] = [];
-  const ordered = inCanonicalOrder(arrived.map((a) => a.resource)).flatMap((resource) => arrived.filter((a) => a.resource === resource));
+  const of = new Map(arrived.map((file) => [file.resource.key, file]));
+  const ordered = inCanonicalOrder(arrived.map((file) => file.resource)).flatMap(({ key }) => of.get(key) ?? []);
   try {
     return await commitSection(deps, operation, right, () => decide(operation, right, volume, ordered, places));
   } finally {
@@ -140,14 +144,13 @@ async function decide(operation: Operation, right: WriteRight, volume: Volume, f
     intents,
     companions: [],
     prepare: async () => {
-      await Promise.all(files.map((file) => file.staging.sync()));
+      await syncStaged(files);
       await volume.writeManifest(operation.id, intents, located);
     },
     sync: () => Promise.resolve(),
     apply: () => applyAll(operation, volume, intents, located, places),
     discard: async () => {
       for (const file of files) await file.staging.discard();
-      for (const intent of intents) volume.tidy(intent);
     },
     answer: { status: created ? 201 : 200, headers: answerHeaders(operation, first.token), body: { operation_id: operation.id, files: answers } },
   };
@@ -202,7 +205,23 @@ async function applyAll(operation: Operation, volume: Volume, intents: readonly 
     throw await undone(volume, intents, error);
   }
   await operation.reached('6.applied');
-  for (const place of under) await volume.syncParent(place);
+  for (const place of distinctParents(under)) await volume.syncParent(place);
+}
+
+/** Side by side, but few at once: a thousand syncs would take every place in the volume's lane from the writes of others. */
+async function syncStaged(files: readonly Arrived[]): Promise<void> {
+  const left = files.values();
+  const syncNext = async (): Promise<void> => {
+    for (const { staging } of left) await staging.sync();
+  };
+  await Promise.all(Array.from({ length: LIMITS.uploadSyncsMax }, syncNext));
+}
+
+/** One place of each directory: the files of an upload lie in one, and one sync makes all their names durable. */
+function distinctParents(places: readonly Place[]): readonly Place[] {
+  const parents = new Map<string, Place>();
+  for (const place of places) parents.set(place.parent === null ? '' : `${place.parent.dev}:${place.parent.ino}`, place);
+  return [...parents.values()];
 }
 
 /** The files that were applied before the failure are put back; when that cannot be shown, the outcome is unknown. */

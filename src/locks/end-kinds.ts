@@ -1,6 +1,6 @@
 import type { Caller } from '../domain/principal.ts';
 import type { DeadlockStep } from './coordinator.ts';
-import type { End } from './lease-record.ts';
+import type { End, Lease } from './lease-record.ts';
 
 /** Every way in which a lease ends, in one place: its state, its reason, and the record it leaves. */
 export const endKinds = {
@@ -76,3 +76,9 @@ export const endKinds = {
     cycle,
   }),
 };
+
+/** Why the time of a lease is up at `nowMs`. A session that was made for it alone is not worth telling of. */
+export function endByTime({ holdDeadlineMs, terms: { session } }: Lease, nowMs: number): End {
+  if (nowMs >= holdDeadlineMs) return endKinds.maxHold();
+  return session !== null && !session.terms.implied && nowMs >= session.deadlineMs ? endKinds.sessionExpired() : endKinds.expired();
+}

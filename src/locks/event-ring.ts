@@ -25,7 +25,7 @@ export class EventRing {
   /** Numbers go on above those of an earlier start, because they begin with the time of day in microseconds. */
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#nextSeq = Math.max(1, clock.wallMs()) * 1_000;
+    this.#nextSeq = Math.max(1, Math.floor(clock.wallMs())) * 1_000;
   }
 
   get lastSeq(): number {

@@ -5,7 +5,7 @@ import type { Pin } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Coordinator, DeadlockStep } from './coordinator.ts';
-import { endKinds } from './end-kinds.ts';
+import { endByTime, endKinds } from './end-kinds.ts';
 import type { EventRing } from './event-ring.ts';
 import type { Granting } from './granting.ts';
 import type { HoldTimes } from './hold-times.ts';
@@ -196,7 +196,7 @@ export class LeaseDesk implements LeaseEvents {
 
   #judgeLease(lease: Lease, nowMs: number): Ending[] {
     if (!lease.open) return [];
-    if (nowMs >= lease.deadlineMs) return [{ lease, end: nowMs >= lease.holdDeadlineMs ? endKinds.maxHold() : endKinds.expired() }];
+    if (nowMs >= lease.deadlineMs) return [{ lease, end: endByTime(lease, nowMs) }];
     if (nowMs >= lease.waitDeadlineMs) return [{ lease, end: endKinds.waitedOut() }];
     this.#deps.table.deadlines.set(lease, lease.nextCheckMs);
     return [];

@@ -12,6 +12,7 @@ import { Fence } from './fence.ts';
 import { InPlaceWrites } from './in-place-writes.ts';
 import { stagedName } from './incarnation-names.ts';
 import type { Lane } from './lane.ts';
+import { Tidying } from './life/tidying.ts';
 import type { VolumeLife } from './life/volume-life.ts';
 import { type ListingPage, listDirectory } from './listing.ts';
 import { Litter } from './litter.ts';
@@ -55,6 +56,7 @@ export class FileVolume implements Volume {
   readonly #staging: StagingRoom;
   readonly #reading: ReadingRoom;
   readonly #applying: ApplyRoom;
+  readonly #tidying: Tidying;
   readonly #inPlace = new InPlaceWrites();
   readonly #ownVersions = new OwnVersions();
   readonly #litter = new Litter();
@@ -76,6 +78,7 @@ export class FileVolume implements Volume {
     this.#life = options.life;
     this.#fence = new Fence(room, options.onFenced);
     this.#versions = new VersionClock(room.calls, { lastMtimeNs: options.lastMtimeNs, granularityNs: options.probe.mtimeGranularityNs });
+    this.#tidying = new Tidying({ clock, unlink: (name) => options.life.unlink(name), isFenced: () => this.#fence.fenced });
     this.#staging = {
       room,
       versions: this.#versions,
@@ -216,9 +219,8 @@ export class FileVolume implements Volume {
     return mapped(() => this.#life.writeManifest(operationId, intents, places.map(held)).catch((thrown: unknown) => this.#fence.judge(thrown)));
   }
 
-  tidy(intent: Intent): void {
-    if (this.#fence.fenced) return;
-    void this.#litter.remove(`${intent.operationId} ${intent.resource.key}`, () => this.#life.tidy(intent));
+  tidy(intents: readonly Intent[]): void {
+    this.#tidying.add(intents);
   }
 
   /** While a call of the operation is still in the kernel it may land after we looked, so nothing that is seen is final. */
@@ -255,6 +257,7 @@ export class FileVolume implements Volume {
 
   /** Gives the two held directories back. After this no call may be made; a call that still hangs keeps its descriptor. */
   async close(): Promise<void> {
+    this.#tidying.stop();
     const { calls, root, inc } = this.#room;
     for (const directory of new Set([root, inc])) await calls.close(directory).catch(() => undefined);
   }

@@ -125,8 +125,7 @@ export class StagedFile implements Staging {
       const { calls } = this.#staging.room;
       if (replaces !== null) await this.#carryOver(replaces);
       else if (this.#newFileMode !== null) await calls.fchmod(this.#file, this.#newFileMode);
-      const mtimeNs = await this.#staging.versions.stamp(this.#file, replaces?.mtimeNs ?? null);
-      const { ino, size } = await calls.fstat(this.#file);
+      const { ino, size, mtimeNs } = await this.#staging.versions.stamped(this.#file, replaces?.mtimeNs ?? null);
       if (Number(size) !== this.#bytesWritten) throw refuse('volume_unavailable', 'The volume does not hold all bytes that were staged.');
       return { name: this.name, ino, sizeBytes: this.#bytesWritten, mtimeNs, sha256: this.#hashes.has('sha-256') ? this.digest('sha-256') : '' };
     });
@@ -174,15 +173,17 @@ export class StagedFile implements Staging {
     const { calls } = this.#staging.room;
     const own = await calls.fstat(this.#file);
     let mode = replaces.mode;
+    let chowned = false;
     if (own.uid !== BigInt(replaces.uid) || own.gid !== BigInt(replaces.gid)) {
       try {
         await calls.fchown(this.#file, replaces.uid, replaces.gid);
+        chowned = true;
       } catch (thrown) {
         if (errnoOf(thrown) !== 'EPERM') throw thrown;
         // A gateway without that right owns what it writes; it must not hand its own identity out by a set-id bit.
         mode &= 0o1777;
       }
     }
-    await calls.fchmod(this.#file, mode);
+    if (chowned || Number(own.mode & 0o7777n) !== mode) await calls.fchmod(this.#file, mode);
   }
 }

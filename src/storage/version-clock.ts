@@ -1,3 +1,4 @@
+import type { BigIntStats } from 'node:fs';
 import { GatewayError } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Descriptor } from './descriptor.ts';
@@ -33,15 +34,24 @@ export class VersionClock {
    * lie in the future; it is passed too, but it does not drag other files along.
    */
   async stamp(file: Descriptor, above: bigint | null = null): Promise<bigint> {
+    return (await this.stamped(file, above)).mtimeNs;
+  }
+
+  /** The same; returns all that the last look at the file told, for a caller that would look again. */
+  async stamped(file: Descriptor, above: bigint | null): Promise<BigIntStats> {
     for (let tries = 0; tries < LIMITS.versionStampTriesMax; tries++) {
       // Not "one more than the natural time": several files are stamped at once, and each takes its own number before it waits.
       const taken = this.#take((await this.#calls.fstat(file)).mtimeNs);
       const wanted = above !== null && above >= taken ? this.#stepAfter(above) : taken;
       await this.#calls.setMtime(file, wanted);
-      const { mtimeNs } = await this.#calls.fstat(file);
-      if (mtimeNs === wanted) return mtimeNs;
+      const stats = await this.#calls.fstat(file);
+      const { mtimeNs } = stats;
+      if (mtimeNs === wanted) return stats;
       // The volume rounds: what it stored must still be above everything that was given out before.
-      if (mtimeNs > wanted && wanted === taken && mtimeNs >= this.#lastNs) return this.#remember(mtimeNs);
+      if (mtimeNs > wanted && wanted === taken && mtimeNs >= this.#lastNs) {
+        this.#lastNs = mtimeNs;
+        return stats;
+      }
     }
     throw new GatewayError('volume_unavailable', {
       detail: 'The volume does not keep the modification times it is given.',
@@ -60,10 +70,5 @@ export class VersionClock {
 
   #roundUp(ns: bigint): bigint {
     return ((ns + this.#stepNs - 1n) / this.#stepNs) * this.#stepNs;
-  }
-
-  #remember(mtimeNs: bigint): bigint {
-    this.#lastNs = mtimeNs;
-    return mtimeNs;
   }
 }

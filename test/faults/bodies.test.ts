@@ -57,7 +57,9 @@ function begin(kind: WriteKind, token: string | null, share: number, how: 'lengt
 }
 
 /** The kinds that have a body. */
-const withBody = writeKinds('names').filter(({ request }) => request.body !== undefined && !request.path.endsWith('s')).map(({ name }) => name);
+const withBody = writeKinds('names')
+  .filter(({ request }) => request.body !== undefined && !request.path.endsWith('s'))
+  .map(({ name }) => name);
 
 function kindNamed(name: string): WriteKind {
   rounds += 1;
@@ -135,14 +137,28 @@ describe('a body whose end never came', () => {
     const first = new RawConnection(gateway.port);
     first.send(`${head('PATCH /v1/files/v/twice.txt', 'X-Update-Range: append', 'Content-Length: 6', 'Idempotency-Key: "once"')}abc`);
     await until(async () => {
-      const again = await send(gateway.url, { method: 'PATCH', path: '/v1/files/v/twice.txt', headers: { 'x-update-range': 'append', 'idempotency-key': '"once"' }, body: 'abcdef' });
+      const again = await send(gateway.url, {
+        method: 'PATCH',
+        path: '/v1/files/v/twice.txt',
+        headers: { 'x-update-range': 'append', 'idempotency-key': '"once"' },
+        body: 'abcdef',
+      });
       return again.status === 409 && again.json['code'] === 'idempotency_in_progress' ? true : null;
     });
     first.send('def');
     const { status, headers } = await first.answer();
     expect(status).toBe(200);
-    const replayed = await send(gateway.url, { method: 'PATCH', path: '/v1/files/v/twice.txt', headers: { 'x-update-range': 'append', 'idempotency-key': '"once"' }, body: 'abcdef' });
-    expect([replayed.status, replayed.headers['idempotency-replayed'], replayed.headers['x-operation-id']]).toEqual([200, 'true', headers['x-operation-id']]);
+    const replayed = await send(gateway.url, {
+      method: 'PATCH',
+      path: '/v1/files/v/twice.txt',
+      headers: { 'x-update-range': 'append', 'idempotency-key': '"once"' },
+      body: 'abcdef',
+    });
+    expect([replayed.status, replayed.headers['idempotency-replayed'], replayed.headers['x-operation-id']]).toEqual([
+      200,
+      'true',
+      headers['x-operation-id'],
+    ]);
     expect((await get(gateway.url, '/v1/files/v/twice.txt')).text).toBe('start:abcdef');
   });
 
@@ -205,7 +221,9 @@ describe('a body that is not what was announced', () => {
       const headers = { ...kind.request.headers, ...tokenHeader(held?.token ?? null), [header]: `sha-256=:${wrong}:`, 'x-request-id': requestId };
       const answer = await attempt(gateway.url, { ...kind.request, headers });
       expect([answer?.status, answer?.json['code']]).toEqual([400, 'digest_mismatch']);
-      expect(await auditOf(gateway.url, `request_id=${requestId}`)).toMatchObject([{ outcome: 'rejected', code: 'digest_mismatch', fencing_token: held?.token }]);
+      expect(await auditOf(gateway.url, `request_id=${requestId}`)).toMatchObject([
+        { outcome: 'rejected', code: 'digest_mismatch', fencing_token: held?.token },
+      ]);
       const noted = history.note(kind, requestId, held, answer);
       expect(await history.check(gateway.url, [noted], () => 'before')).toEqual([]);
     }

@@ -73,22 +73,35 @@ async function tried(gateway: GatewayProcess, { history }: Place, kinds: readonl
 }
 
 /** Those that store bytes. */
-const STORING = ['PUT that creates, and its parents', 'PUT that replaces', 'PUT with If-None-Match: *', 'append', 'append that creates', 'range by copy-on-write', 'range in place', 'COPY', 'upload of three files'];
+const STORING = [
+  'PUT that creates, and its parents',
+  'PUT that replaces',
+  'PUT with If-None-Match: *',
+  'append',
+  'append that creates',
+  'range by copy-on-write',
+  'range in place',
+  'COPY',
+  'upload of three files',
+];
 
 describeWhere(cannotMount, 'a disk', () => {
-  it.each(FILE_SYSTEMS)('B34: a full %s: 507, old files whole, nothing left over; the next write goes once there is space', async (_type, mountOf) => {
-    const place = await smallDisk(mountOf(16));
-    const gateway = await start(place);
-    // Those that make room go last.
-    const makesRoom = ({ name }: WriteKind): boolean => !STORING.includes(name);
-    const kinds = writeKinds('full').toSorted((a, b) => Number(makesRoom(a)) - Number(makesRoom(b)));
-    for (const kind of kinds) await place.history.prepare(gateway.url, kind, false);
-    await fill(place.mount.path);
-    expect(await tried(gateway, place, kinds, 'insufficient_storage')).toEqual(expect.arrayContaining(STORING));
-    expect((await get(gateway.url, '/v1/files/v/full/replace.txt')).status).toBe(200);
-    await rm(join(place.mount.path, 'ballast'));
-    expect(await place.history.writeNext(gateway.url, place.history.attempts)).toEqual([]);
-  });
+  it.each(FILE_SYSTEMS)(
+    'B34: a full %s: 507, old files whole, nothing left over; the next write goes once there is space',
+    async (_type, mountOf) => {
+      const place = await smallDisk(mountOf(16));
+      const gateway = await start(place);
+      // Those that make room go last.
+      const makesRoom = ({ name }: WriteKind): boolean => !STORING.includes(name);
+      const kinds = writeKinds('full').toSorted((a, b) => Number(makesRoom(a)) - Number(makesRoom(b)));
+      for (const kind of kinds) await place.history.prepare(gateway.url, kind, false);
+      await fill(place.mount.path);
+      expect(await tried(gateway, place, kinds, 'insufficient_storage')).toEqual(expect.arrayContaining(STORING));
+      expect((await get(gateway.url, '/v1/files/v/full/replace.txt')).status).toBe(200);
+      await rm(join(place.mount.path, 'ballast'));
+      expect(await place.history.writeNext(gateway.url, place.history.attempts)).toEqual([]);
+    },
+  );
 
   it('a body that is larger than what is left is cut off in the middle: 507, the old file whole', async () => {
     const place = await smallDisk(mountTmpfs('size=4m'));
@@ -108,28 +121,48 @@ describeWhere(cannotMount, 'a disk', () => {
     const fillers: string[] = [];
     for (let more = true; more; ) {
       const name = join(place.mount.path, `filler-${fillers.length}`);
-      more = await writeFile(name, '').then(() => true, () => false);
+      more = await writeFile(name, '').then(
+        () => true,
+        () => false,
+      );
       if (more) fillers.push(name);
     }
-    expect(await tried(gateway, place, kinds.filter(({ name }) => name !== 'DELETE'), 'insufficient_storage')).toHaveLength(3);
+    expect(
+      await tried(
+        gateway,
+        place,
+        kinds.filter(({ name }) => name !== 'DELETE'),
+        'insufficient_storage',
+      ),
+    ).toHaveLength(3);
     expect(codeOf(await patiently(gateway.url, { method: 'PUT', path: '/v1/files/v/few/directory/' }))).toBe('insufficient_storage');
-    expect(await tried(gateway, place, kinds.filter(({ name }) => name === 'DELETE'), '')).toEqual([]);
+    expect(
+      await tried(
+        gateway,
+        place,
+        kinds.filter(({ name }) => name === 'DELETE'),
+        '',
+      ),
+    ).toEqual([]);
     await until(async () => ((await put(gateway.url, 'v/few/replace.txt', 'fits again')).status === 200 ? true : null));
     await Promise.all(fillers.map((name) => rm(name)));
     expect(await place.history.writeNext(gateway.url, place.history.attempts)).toEqual([]);
   });
 
-  it.each(FILE_SYSTEMS)('a %s that is remounted read-only: 403 volume_read_only for every kind of write, reads go on; then writes again', async (_type, mountOf) => {
-    const place = await smallDisk(mountOf(16));
-    const gateway = await start(place);
-    const kinds = writeKinds('ro');
-    for (const kind of kinds) await place.history.prepare(gateway.url, kind, false);
-    await place.history.leftovers();
-    place.mount.remount('ro');
-    expect(await tried(gateway, place, kinds, 'volume_read_only')).toEqual(kinds.map(({ name }) => name));
-    place.mount.remount('rw');
-    expect(await place.history.writeNext(gateway.url, place.history.attempts)).toEqual([]);
-  });
+  it.each(FILE_SYSTEMS)(
+    'a %s that is remounted read-only: 403 volume_read_only for every kind of write, reads go on; then writes again',
+    async (_type, mountOf) => {
+      const place = await smallDisk(mountOf(16));
+      const gateway = await start(place);
+      const kinds = writeKinds('ro');
+      for (const kind of kinds) await place.history.prepare(gateway.url, kind, false);
+      await place.history.leftovers();
+      place.mount.remount('ro');
+      expect(await tried(gateway, place, kinds, 'volume_read_only')).toEqual(kinds.map(({ name }) => name));
+      place.mount.remount('rw');
+      expect(await place.history.writeNext(gateway.url, place.history.attempts)).toEqual([]);
+    },
+  );
 });
 
 describeWhere(cannotMount, 'a journal that cannot be written', () => {
@@ -137,7 +170,9 @@ describeWhere(cannotMount, 'a journal that cannot be written', () => {
     const mount = mountTmpfs('size=6m');
     const place = await smallDisk(mountTmpfs('size=16m'));
     onTestFinished(() => mount.unmount());
-    const options = { environment: { FENCEGATE_DATA_DIR: join(mount.path, 'data'), FENCEGATE_VOLUMES: `v=${place.mount.path}/v,w=${place.mount.path}/w` } };
+    const options = {
+      environment: { FENCEGATE_DATA_DIR: join(mount.path, 'data'), FENCEGATE_VOLUMES: `v=${place.mount.path}/v,w=${place.mount.path}/w` },
+    };
     const gateway = await GatewayProcess.start(place.directory, options);
     const kinds = writeKinds('nojournal');
     for (const kind of kinds) await place.history.prepare(gateway.url, kind, false);
@@ -148,9 +183,19 @@ describeWhere(cannotMount, 'a journal that cannot be written', () => {
     const untouched = volumeSnapshot(join(place.directory, 'v'));
     for (const kind of kinds) {
       const answer = await patiently(gateway.url, kind.request);
-      expect([kind.name, answer.status, codeOf(answer), answer.headers['retry-after']]).toEqual([kind.name, 503, 'journal_unavailable', expect.any(String)]);
+      expect([kind.name, answer.status, codeOf(answer), answer.headers['retry-after']]).toEqual([
+        kind.name,
+        503,
+        'journal_unavailable',
+        expect.any(String),
+      ]);
     }
-    const refused = await patiently(gateway.url, { method: 'POST', path: '/v1/leases', headers: { 'content-type': 'application/json' }, body: '{"resource":"v/x"}' });
+    const refused = await patiently(gateway.url, {
+      method: 'POST',
+      path: '/v1/leases',
+      headers: { 'content-type': 'application/json' },
+      body: '{"resource":"v/x"}',
+    });
     expect(codeOf(refused)).toBe('journal_unavailable');
     expect(volumeSnapshot(join(place.directory, 'v'))).toEqual(untouched);
     expect((await get(gateway.url, '/v1/files/v/nojournal/replace.txt')).status).toBe(200);

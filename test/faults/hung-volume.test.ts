@@ -55,7 +55,9 @@ async function expectOthersGoOn(gateway: GatewayProcess): Promise<void> {
 /** Both volumes take writes again, by themselves. */
 async function comesBack(gateway: GatewayProcess): Promise<void> {
   for (const volume of ['v', 'w']) {
-    await until(async () => ((await attempt(gateway.url, { method: 'PUT', path: `/v1/files/${volume}/back.txt`, body: 'back' }))?.status === 201 ? true : null));
+    await until(async () =>
+      (await attempt(gateway.url, { method: 'PUT', path: `/v1/files/${volume}/back.txt`, body: 'back' }))?.status === 201 ? true : null,
+    );
   }
 }
 
@@ -109,7 +111,9 @@ describeWhere(cannotMount, 'B25: a volume that hangs', () => {
     expect(unknown.map(({ kind }) => kind.name)).toEqual(expect.arrayContaining(['PUT that replaces', 'append', 'DELETE']));
     const [replaced] = unknown;
     expect((await get(gateway.url, `/v1/operations/${String(replaced?.answer?.json['operation_id'])}`)).json).toMatchObject({ outcome: 'unknown' });
-    expect((await send(gateway.url, { method: 'PUT', path: '/v1/files/v/apply/replace.txt', headers: { 'x-lock-wait-ms': '0' }, body: 'no' })).status).toBeGreaterThanOrEqual(400);
+    expect(
+      (await send(gateway.url, { method: 'PUT', path: '/v1/files/v/apply/replace.txt', headers: { 'x-lock-wait-ms': '0' }, body: 'no' })).status,
+    ).toBeGreaterThanOrEqual(400);
     mount.thaw();
     await settledOf(gateway, attempts);
     await comesBack(gateway);

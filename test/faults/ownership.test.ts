@@ -53,7 +53,7 @@ describe('two processes over one data directory', () => {
     expect(await first.ended()).toMatchObject({ signal: 'SIGKILL' });
     expect((await put(second.url, 'v/ledger.csv', 'two', { 'x-fencing-token': held.token })).status).toBe(200);
     expect((await put(second.url, 'v/ledger.csv', 'three', { 'x-lock-wait-ms': '0' })).json).toMatchObject({ code: 'resource_locked' });
-    expect((await auditOf(second.url, 'action=take_over'))).toHaveLength(1);
+    expect(await auditOf(second.url, 'action=take_over')).toHaveLength(1);
     expect((await get(second.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
   });
 
@@ -62,8 +62,8 @@ describe('two processes over one data directory', () => {
     const first = await GatewayProcess.start(directory);
     expect(await first.stop()).toMatchObject({ code: 0 });
     const second = await GatewayProcess.start(directory);
-    expect((await auditOf(second.url, 'action=take_over'))).toEqual([]);
-    expect((await auditOf(second.url, 'action=start'))).toHaveLength(2);
+    expect(await auditOf(second.url, 'action=take_over')).toEqual([]);
+    expect(await auditOf(second.url, 'action=start')).toHaveLength(2);
   });
 });
 

@@ -45,7 +45,8 @@ function release(held: HeldLease) {
 async function breakAll(kind: WriteKind): Promise<number[]> {
   const answers = [];
   // A lease over several names ends with the first.
-  for (const resource of kind.leased.slice(0, 1)) answers.push((await post(gateway.url, '/v1/admin/locks/break', { resource, reason: 'test', grace_ms: 0 })).status);
+  for (const resource of kind.leased.slice(0, 1))
+    answers.push((await post(gateway.url, '/v1/admin/locks/break', { resource, reason: 'test', grace_ms: 0 })).status);
   return answers;
 }
 
@@ -62,7 +63,10 @@ describe('R28: a token that another grant made stale', () => {
     const next = await lease(gateway.url, kind.leased);
     const before = [await quietSnapshot(join(directory, 'v')), await quietSnapshot(join(directory, 'w'))];
     const late = await writeLate(kind, held);
-    expect([late.answer?.status, late.answer?.json]).toEqual([412, expect.objectContaining({ code: 'stale_token', presented_token: held.token, high_water_mark: next.token })]);
+    expect([late.answer?.status, late.answer?.json]).toEqual([
+      412,
+      expect.objectContaining({ code: 'stale_token', presented_token: held.token, high_water_mark: next.token }),
+    ]);
     expect([volumeSnapshot(join(directory, 'v')), volumeSnapshot(join(directory, 'w'))]).toEqual(before);
     expect(await auditOf(gateway.url, `request_id=${late.requestId}`)).toMatchObject([
       { outcome: 'rejected', code: 'stale_token', fencing_token: held.token, high_water_mark: next.token, count: 1 },
@@ -82,10 +86,14 @@ describe('R28: a token that another grant made stale', () => {
 
 describe('a lease that is broken while its write is under way', () => {
   /** All kinds at once, held at a step, each with a lease of its own that is broken there. */
-  async function brokenAt(step: '3.admit' | '4.staged' | '5.lease' | '6.checked' | '6.before_apply'): Promise<{ attempts: Attempt[]; broken: number[] }> {
+  async function brokenAt(
+    step: '3.admit' | '4.staged' | '5.lease' | '6.checked' | '6.before_apply',
+  ): Promise<{ attempts: Attempt[]; broken: number[] }> {
     rounds += 1;
     // The names of an upload are known only from its body: it is admitted part by part.
-    const kinds = writeKinds(`r${rounds}`).filter(({ name }) => step !== '4.staged' || !['DELETE', 'MOVE', 'MOVE over a file', 'mkdir', 'rmdir'].includes(name));
+    const kinds = writeKinds(`r${rounds}`).filter(
+      ({ name }) => step !== '4.staged' || !['DELETE', 'MOVE', 'MOVE over a file', 'mkdir', 'rmdir'].includes(name),
+    );
     const leases = await Promise.all(kinds.map((kind) => history.prepare(gateway.url, kind, true)));
     await gateway.hold(step);
     const before = gateway.held().size;
@@ -105,20 +113,23 @@ describe('a lease that is broken while its write is under way', () => {
     expect(await history.check(gateway.url, attempts, () => 'before')).toEqual([]);
   });
 
-  it.each(['6.checked', '6.before_apply'] as const)('within it (%s): the section pins the lease, the write is whole, and the end comes after it', async (step) => {
-    const { attempts, broken } = await brokenAt(step);
-    expect(new Set(broken)).toEqual(new Set([202]));
-    expect(attempts.map(({ answer }) => answer?.status).filter((status) => status === undefined || status > 299)).toEqual([]);
-    expect(await history.check(gateway.url, attempts, () => 'after')).toEqual([]);
-    for (const { kind, lease: held } of attempts) {
-      const resource = kind.leased[0] ?? '';
-      const lock = await until(async () => {
-        const { json } = await get(gateway.url, `/v1/locks/${resource}`);
-        return (json['holders'] as unknown[]).length === 0 ? json : null;
-      });
-      expect(BigInt(String(lock['high_water_mark']))).toBeGreaterThan(BigInt(held?.token ?? 0));
-    }
-  });
+  it.each(['6.checked', '6.before_apply'] as const)(
+    'within it (%s): the section pins the lease, the write is whole, and the end comes after it',
+    async (step) => {
+      const { attempts, broken } = await brokenAt(step);
+      expect(new Set(broken)).toEqual(new Set([202]));
+      expect(attempts.map(({ answer }) => answer?.status).filter((status) => status === undefined || status > 299)).toEqual([]);
+      expect(await history.check(gateway.url, attempts, () => 'after')).toEqual([]);
+      for (const { kind, lease: held } of attempts) {
+        const resource = kind.leased[0] ?? '';
+        const lock = await until(async () => {
+          const { json } = await get(gateway.url, `/v1/locks/${resource}`);
+          return (json['holders'] as unknown[]).length === 0 ? json : null;
+        });
+        expect(BigInt(String(lock['high_water_mark']))).toBeGreaterThan(BigInt(held?.token ?? 0));
+      }
+    },
+  );
 });
 
 describe('a holder that writes without end', () => {
@@ -143,7 +154,9 @@ describe('a holder that writes without end', () => {
     expect((await get(gateway.url, '/v1/files/v/loop.txt')).text).toBe('B');
     const records = await auditOf(gateway.url, 'volume=v&path=loop.txt');
     const grant = records.find(({ action, lease_ref: ref }) => action === 'lease_grant' && ref === next['lease_ref']);
-    const late = records.filter(({ seq, outcome, fencing_token: token }) => seq > (grant?.seq ?? 0) && outcome === 'committed' && token === held.token);
+    const late = records.filter(
+      ({ seq, outcome, fencing_token: token }) => seq > (grant?.seq ?? 0) && outcome === 'committed' && token === held.token,
+    );
     expect([grant === undefined, late]).toEqual([false, []]);
   });
 });

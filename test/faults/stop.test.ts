@@ -36,7 +36,12 @@ afterAll(async () => {
 });
 
 async function start(): Promise<GatewayProcess> {
-  running = await GatewayProcess.start(directory, { yaml: TWO_VOLUMES, takeoverAfterMs: TAKEOVER_AFTER_MS, ownPidNamespace: true, outlivesTest: true });
+  running = await GatewayProcess.start(directory, {
+    yaml: TWO_VOLUMES,
+    takeoverAfterMs: TAKEOVER_AFTER_MS,
+    ownPidNamespace: true,
+    outlivesTest: true,
+  });
   return running;
 }
 
@@ -52,7 +57,9 @@ function wrongAnswers(step: Step, attempts: readonly Attempt[]): string[] {
     if (answer.status < 300) return expectedAt(step, attempt) === 'after' ? [] : [`${kind.name}: answered ${answer.status}, but nothing was written`];
     const { code } = answer.json;
     // A definite refusal would be a lie about a write that the successor finished.
-    return code === 'outcome_unknown' || expectedAt(step, attempt) === 'before' ? [] : [`${kind.name}: answered ${String(code)}, but the write was made`];
+    return code === 'outcome_unknown' || expectedAt(step, attempt) === 'before'
+      ? []
+      : [`${kind.name}: answered ${String(code)}, but the write was made`];
   });
 }
 
@@ -78,7 +85,12 @@ async function stoppedAt(step: Step): Promise<void> {
   old.signal('SIGCONT');
   expect((await old.ended()).code).toBe(1);
   await Promise.all(attempts.map(({ done }) => done));
-  expect(wrongAnswers(step, attempts.filter((attempt) => !answered.includes(attempt)))).toEqual([]);
+  expect(
+    wrongAnswers(
+      step,
+      attempts.filter((attempt) => !answered.includes(attempt)),
+    ),
+  ).toEqual([]);
   expect(['v', 'w'].map((volume) => volumeSnapshot(join(directory, volume)))).toEqual(untouched);
   expect(await auditOf(successor.url)).toHaveLength(records);
   expect(await history.checkWhole(successor.url)).toEqual([]);

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { attempt } from './http-client.ts';
 import { auditOf } from './history.ts';
+import { attempt } from './http-client.ts';
 
 /** Clients that write to the same few files as fast as they are answered, and remember what they were told. */
 
@@ -54,7 +54,12 @@ export class BusyClients {
       });
       const succeeded = answer !== null && answer.status < 300;
       if (appends) this.#appended.push({ line: text, answered: succeeded });
-      if (succeeded) this.#answered.push({ resource, operationId: String(answer.headers['x-operation-id']), token: BigInt(String(answer.headers['x-fencing-token'])) });
+      if (succeeded)
+        this.#answered.push({
+          resource,
+          operationId: String(answer.headers['x-operation-id']),
+          token: BigInt(String(answer.headers['x-fencing-token'])),
+        });
       if (answer === null) return;
     }
   }
@@ -79,15 +84,22 @@ export class BusyClients {
     const lost = this.#answered.filter((one) => one.resource === resource && outcomes.get(one.operationId)?.outcome !== 'committed');
     const digest = createHash('sha256').update(this.#read(resource)).digest('hex');
     return [
-      ...lost.map(({ operationId }) => `${resource}: ${operationId} was answered, but its record says ${outcomes.get(operationId)?.outcome ?? 'nothing'} (I4)`),
-      ...(committed.at(-1)?.digest === digest || (committed.length === 0 && digest === EMPTY) ? [] : [`${resource} is not what its last record says (I3)`]),
+      ...lost.map(
+        ({ operationId }) => `${resource}: ${operationId} was answered, but its record says ${outcomes.get(operationId)?.outcome ?? 'nothing'} (I4)`,
+      ),
+      ...(committed.at(-1)?.digest === digest || (committed.length === 0 && digest === EMPTY)
+        ? []
+        : [`${resource} is not what its last record says (I3)`]),
     ];
   }
 
   /** Case B8 over crashes: each answered line exactly once, each other at most once, and nothing that is no line. */
   #checkLog(): string[] {
     const counts = new Map<string, number>();
-    for (const line of this.#read(`v/${LOG}`).toString('utf8').split(/(?<=\n)/)) counts.set(line, (counts.get(line) ?? 0) + 1);
+    for (const line of this.#read(`v/${LOG}`)
+      .toString('utf8')
+      .split(/(?<=\n)/))
+      counts.set(line, (counts.get(line) ?? 0) + 1);
     const found = this.#appended.flatMap(({ line, answered }) => {
       const times = counts.get(line) ?? 0;
       counts.delete(line);

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Answer, attempt, get, type HeldLease, lease, patiently, put } from './http-client.ts';
 import { until } from './until.ts';
@@ -59,7 +59,8 @@ export class History {
   /** Makes what a kind of write finds, and takes a lease for it when `leased`. */
   async prepare(url: string, kind: WriteKind, leased: boolean): Promise<HeldLease | null> {
     for (const [resource, content] of kind.seeds) {
-      const answer = content === DIRECTORY ? await patiently(url, { method: 'PUT', path: `/v1/files/${resource}/` }) : await put(url, resource, content);
+      const answer =
+        content === DIRECTORY ? await patiently(url, { method: 'PUT', path: `/v1/files/${resource}/` }) : await put(url, resource, content);
       if (answer.status !== 201) throw new Error(`the seed ${resource} was not made: ${answer.status} ${answer.text}`);
     }
     return leased ? lease(url, kind.leased) : null;
@@ -122,7 +123,8 @@ export class History {
       const resource = kind.leased.at(-1) ?? '';
       const mark = this.#marks.get(resource) ?? 0n;
       if (typeof token !== 'string') found.push(`${kind.name}: the next write's answer has no token`);
-      else if (held === null ? BigInt(token) <= mark : token !== held.token) found.push(`${kind.name}: the next write has token ${token}, the mark was ${mark}`);
+      else if (held === null ? BigInt(token) <= mark : token !== held.token)
+        found.push(`${kind.name}: the next write has token ${token}, the mark was ${mark}`);
     }
     return found;
   }
@@ -147,7 +149,7 @@ export class History {
   }
 
   #volumes(): string[] {
-    return [...new Set(this.#resources().map((resource) => resource.split('/')[0] ?? ''))];
+    return readdirSync(this.#directory).filter((name) => existsSync(join(this.#directory, name, '.fencegate')));
   }
 
   #resources(): string[] {
@@ -161,16 +163,23 @@ export class History {
     const records = (await auditOf(url, `request_id=${requestId}`)).filter(({ action }) => WRITES.has(action));
     const operation = await get(url, `/v1/operations?request_id=${requestId}`);
     const succeeded = answer !== null && answer !== undefined && answer.status < 300;
-    const wanted: Expected = succeeded ? 'after' : answer !== null && answer !== undefined && answer.json['code'] !== 'outcome_unknown' ? 'before' : expected;
+    const wanted: Expected = succeeded
+      ? 'after'
+      : answer !== null && answer !== undefined && answer.json['code'] !== 'outcome_unknown'
+        ? 'before'
+        : expected;
     if (world === 'mixed') return [...found, 'the file is neither as before nor as after (I3)'];
     if (wanted !== 'either' && world !== wanted) found.push(`it is as ${world}, not as ${wanted}${succeeded ? ', though it was answered' : ''}`);
     const committed = records.filter(({ outcome }) => outcome === 'committed');
     if (world === 'after') {
-      if (operation.status !== 200 || operation.json['outcome'] !== 'committed') found.push(`GET /v1/operations does not tell that it was committed: ${operation.text}`);
-      if (new Set(committed.map(({ resource }) => resource)).size !== kind.records) found.push(`${kind.records} committed records expected: ${JSON.stringify(records)} (I4)`);
+      if (operation.status !== 200 || operation.json['outcome'] !== 'committed')
+        found.push(`GET /v1/operations does not tell that it was committed: ${operation.text}`);
+      if (new Set(committed.map(({ resource }) => resource)).size !== kind.records)
+        found.push(`${kind.records} committed records expected: ${JSON.stringify(records)} (I4)`);
       if (new Set(committed.map(({ operation_id }) => operation_id)).size !== 1) found.push('its records name several operations');
     } else {
-      if (operation.status === 200 && operation.json['outcome'] !== 'aborted') found.push(`GET /v1/operations tells of what did not happen: ${operation.text}`);
+      if (operation.status === 200 && operation.json['outcome'] !== 'aborted')
+        found.push(`GET /v1/operations tells of what did not happen: ${operation.text}`);
       if (records.at(-1)?.outcome === 'committed') found.push('the last record says committed, but nothing was');
     }
     if (succeeded) found.push(...checkAnswer(answer, kind, committed));
@@ -239,11 +248,14 @@ const TIDY_MS_MAX = 5_000;
 function checkAnswer(answer: Answer, kind: WriteKind, committed: readonly AuditLine[]): string[] {
   const found: string[] = [];
   if (committed.length !== kind.records) found.push(`an answered write has ${committed.length} records, not ${kind.records} (I4)`);
-  if (committed.some(({ operation_id }) => operation_id !== answer.headers['x-operation-id'])) found.push('the record is of another operation than the answer (I4)');
-  if (!committed.some(({ fencing_token }) => fencing_token === answer.headers['x-fencing-token'])) found.push('the record has another token than the answer (I4)');
+  if (committed.some(({ operation_id }) => operation_id !== answer.headers['x-operation-id']))
+    found.push('the record is of another operation than the answer (I4)');
+  if (!committed.some(({ fencing_token }) => fencing_token === answer.headers['x-fencing-token']))
+    found.push('the record has another token than the answer (I4)');
   if (answer.body.length > 0) {
     const { digest } = answer.json as { digest?: { 'sha-256': string } | null };
-    if (digest != null && !committed.some((record) => record.digest === digest['sha-256'])) found.push('the record has another digest than the answer (I4)');
+    if (digest != null && !committed.some((record) => record.digest === digest['sha-256']))
+      found.push('the record has another digest than the answer (I4)');
   }
   return found;
 }
@@ -252,5 +264,8 @@ function checkAnswer(answer: Answer, kind: WriteKind, committed: readonly AuditL
 export async function auditOf(url: string, query = ''): Promise<AuditLine[]> {
   const answer = await patiently(url, { method: 'GET', path: `/v1/audit?order=asc&${query}`, headers: { accept: 'application/x-ndjson' } });
   if (answer.status !== 200) throw new Error(`the audit log does not answer: ${answer.status} ${answer.text}`);
-  return answer.text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine);
+  return answer.text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as AuditLine);
 }

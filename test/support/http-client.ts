@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request as httpRequest } from 'node:http';
+import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
 import { until } from './until.ts';
 
 /** A client that sends exactly what it is told, each request on a connection of its own: nothing is retried behind the test's back. */
@@ -88,7 +88,8 @@ export async function lease(url: string, resources: readonly string[], ttlMs = 6
 export function formOf(files: Readonly<Record<string, string>>): { readonly headers: OutgoingHttpHeaders; readonly body: string } {
   const boundary = 'fencegate-form-boundary';
   const parts = Object.entries(files).map(
-    ([name, bytes]) => `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="${name}"\r\ncontent-type: application/octet-stream\r\n\r\n${bytes}\r\n`,
+    ([name, bytes]) =>
+      `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="${name}"\r\ncontent-type: application/octet-stream\r\n\r\n${bytes}\r\n`,
   );
   return { headers: { 'content-type': `multipart/form-data; boundary=${boundary}` }, body: `${parts.join('')}--${boundary}--\r\n` };
 }

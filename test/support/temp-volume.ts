@@ -101,7 +101,7 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
     restore: async () => true,
     writeRedo: async () => undefined,
     writeManifest: async () => undefined,
-    tidy: async () => undefined,
+    unlink: async () => undefined,
     ...options.life,
   };
   const volume = openFileVolume({

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { GatewayClient } from './gateway-client.ts';
+import { eventually, GatewayClient } from './gateway-client.ts';
 import { newDirectory, removeDirectory, startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { RawConnection } from './raw-http.ts';
 
@@ -33,6 +33,8 @@ export async function startVolumes(options: VolumesGatewayOptions = {}): Promise
   const yaml = stringify({ volumes: Object.fromEntries(placed), ...settings });
   const gateway = await startGateway({ ...rest, directory, yaml });
   const client = new GatewayClient(gateway.url);
+  // On a busy machine the start itself holds the event loop up, and for a moment the gateway says so.
+  await eventually(() => client.send('GET', '/v1/volumes'), ({ status }) => status !== 503);
   const connections: RawConnection[] = [];
   const halt = async (): Promise<void> => {
     for (const connection of connections) connection.close();

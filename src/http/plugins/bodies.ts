@@ -10,6 +10,9 @@ import type { HttpDeps } from '../http-deps.ts';
 import { RequestBody } from '../request-body.ts';
 import { requestSignal } from '../request-signal.ts';
 
+const MEDIA_TYPE = /^\s*[\w!#$&^.+-]+\/[\w!#$&^.+-]+\s*(;|$)/;
+const ANY_TYPE = 'application/octet-stream';
+
 /** How bodies are read: JSON ones whole and bounded, streamed ones not at all by the framework; and what happens to unread ones. */
 export const bodies = fp(
   async (app: FastifyInstance, { deps }: { deps: HttpDeps }) => {
@@ -24,6 +27,11 @@ export const bodies = fp(
       // A body that is empty anyway may call itself what it likes: curl -d '' does.
       if (body.byteLength === 0) done(null, undefined);
       else done(refuse('unsupported_media_type', 'The body of this request is application/json.'));
+    });
+    app.addHook('onRequest', async (request) => {
+      const { 'content-type': type } = request.headers;
+      // The framework refuses a type that it cannot parse before it looks for a body; what counts is whether there is one.
+      if (type !== undefined && !MEDIA_TYPE.test(type) && request.routeOptions.config.streams !== true) request.headers['content-type'] = ANY_TYPE;
     });
     app.addHook('preParsing', async (request, reply, payload) => {
       if (!announcesBody(request.raw) || request.routeOptions.config.streams === true || request.is404) return payload;
@@ -58,7 +66,7 @@ export async function streamedBodies(app: FastifyInstance): Promise<void> {
   app.addHook('onRequest', async (request) => {
     request.state.contentType = request.headers['content-type'];
     // The framework refuses a Content-Type that it cannot parse; a PUT may have any.
-    if (request.method !== 'POST' && request.state.contentType !== undefined) request.headers['content-type'] = 'application/octet-stream';
+    if (request.method !== 'POST' && request.state.contentType !== undefined) request.headers['content-type'] = ANY_TYPE;
   });
   await app.register(fp(multipart, { name: 'multipart-in-scope' }));
 }

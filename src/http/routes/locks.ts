@@ -126,6 +126,7 @@ async function watch({ deps, watches }: RouteOptions, request: FastifyRequest, r
 function lastEventId(request: FastifyRequest): number | null {
   const value = request.headers['last-event-id'];
   if (value === undefined || value === '') return null;
-  if (typeof value !== 'string' || !/^[0-9]{1,15}$/.test(value)) throw refuse('invalid_request', 'Last-Event-ID is the seq of an event.');
+  if (typeof value !== 'string' || !/^[0-9]{1,16}$/.test(value) || !Number.isSafeInteger(Number(value)))
+    throw refuse('invalid_request', 'Last-Event-ID is the seq of an event.');
   return Number(value);
 }

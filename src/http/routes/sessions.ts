@@ -8,6 +8,7 @@ import type { RouteOptions, TypedApp } from '../typed-app.ts';
 import { sessionJson } from '../views.ts';
 import { handOver } from '../write-request.ts';
 
+const MS_PER_SECOND = 1_000;
 const SESSION = '/v1/sessions/:session_id';
 
 /** Sessions: one heartbeat renews all that a client holds. */
@@ -57,11 +58,21 @@ export function sessionRoutes(app: TypedApp, { deps }: RouteOptions): void {
         tags: ['sessions'],
         summary: 'Renew many sessions',
         body: HeartbeatsBody,
-        response: answers({ 200: { description: 'One result per session, in order', schema: Heartbeats } }, SESSION_CODES),
+        response: answers(
+          {
+            200: {
+              description: 'One result per session, in order',
+              schema: Heartbeats,
+              headers: { 'Retry-After': 'When to send those again that are overloaded, seconds' },
+            },
+          },
+          SESSION_CODES,
+        ),
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const caller = callerOf(request);
+      let retryAfterMs = 0;
       const sessions = await Promise.all(
         request.body.session_ids.map(async (sessionId) => {
           try {
@@ -69,12 +80,15 @@ export function sessionRoutes(app: TypedApp, { deps }: RouteOptions): void {
             return { session_id: sessionId, expires_in_ms: Math.round(expiresInMs), lost, code: null };
           } catch (thrown) {
             // One dead session must not cost the others their renewal.
-            const { code } = asGatewayError(thrown);
+            const { code, retryAfterMs: ownMs = 0 } = asGatewayError(thrown);
             if (code === 'internal') throw thrown;
+            retryAfterMs = Math.max(retryAfterMs, ownMs);
             return { session_id: sessionId, expires_in_ms: null, lost: [], code };
           }
         }),
       );
+      // After a restart sessions are taken in at a bounded rate: when to send those again that were told to wait.
+      if (retryAfterMs > 0) reply.header('retry-after', String(Math.ceil(retryAfterMs / MS_PER_SECOND)));
       return { sessions };
     },
   );

@@ -18,6 +18,22 @@ export function namesOf({ plan, staged }: Intent): string[] {
   }
 }
 
+/**
+ * What all intents of one operation may have left, each name once. The record of a plan comes first: as long as it lies there, so does
+ * everything that it names.
+ */
+export function namesOfOperation(intents: readonly Intent[]): string[] {
+  const names = new Set<string>();
+  for (const [index, intent] of intents.entries()) {
+    if (intent.plan.kind === 'several') {
+      names.add(intent.plan.manifest);
+      if (intent.before !== null) names.add(keptOldName(intent.plan.manifest, index));
+    }
+    for (const name of namesOf(intent)) names.add(name);
+  }
+  return [...names];
+}
+
 /** A manifest's own names; the record is first, because without it nobody asks for the others. */
 export function namesOfManifest(manifest: string, entries: number): string[] {
   return [manifest, moveLinkName(manifest), moveTrashName(manifest), ...Array.from({ length: entries }, (_, index) => keptOldName(manifest, index))];

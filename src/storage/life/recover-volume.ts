@@ -7,6 +7,7 @@ import type { VolumeRoom } from '../room.ts';
 import { lookAt } from '../target.ts';
 import type { IncarnationDirectory } from './incarnation-directory.ts';
 import { namesOf, namesOfManifest } from './intent-names.ts';
+import { Rolls } from './rolls.ts';
 import { settleIntent } from './settle.ts';
 import type { SettleRoom } from './settle-room.ts';
 import type { StartContext } from './start-deps.ts';
@@ -36,10 +37,11 @@ export async function recoverVolume(
     isUnsettled: (operationId, path) => awaited.has(awaitedKey(operationId, path)),
     writerOf: deps.writerOf,
     verify: 'digest',
+    rolls: new Rolls('all'),
   };
   const results: SettledIntent[] = [];
   for (const intent of unsettled) results.push({ intent, ...(await settleIntent(starting, intent)) });
-  const strays = await settleStrays(starting, await ownNames(room.calls, directory), (operationId) => deps.record.knows(operationId) !== 'never');
+  const strays = await settleStrays(starting, await ownNames(room.calls, directory), (operationId) => deps.record.knows(operationId));
   await deps.record.recovered(results);
   await sweep(room.calls, directory, neededNames(results, strays.keep));
   await directory.sync();
@@ -48,6 +50,7 @@ export async function recoverVolume(
     isUnsettled: () => true,
     writerOf: (name) => (name === directory.name ? 'ourselves' : deps.writerOf(name)),
     verify: 'facts',
+    rolls: new Rolls('decided'),
   };
   return { life, findings: [...strays.findings, ...results.flatMap((result) => unknownFinding(room.name, result))] };
 }

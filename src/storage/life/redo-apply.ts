@@ -9,13 +9,18 @@ import { copyNameOf } from './volume-names.ts';
 import { eachChunk, OPEN_READ, OPEN_WRITE, sameBytes, withOpen } from './whole-file.ts';
 
 /** Whether the target already holds every byte of the write, and ends where it should. */
-export async function showsAll(deps: SettleRoom, spot: Spot, entry: RedoEntry, now: TargetFacts): Promise<boolean> {
+export function showsAll(deps: SettleRoom, spot: Spot, entry: RedoEntry, now: TargetFacts): Promise<boolean> {
+  return showsFirst(deps, spot, entry, now, entry.lengthBytes);
+}
+
+/** Whether the target holds the first `lengthBytes` of the write. */
+export async function showsFirst(deps: SettleRoom, spot: Spot, entry: RedoEntry, now: TargetFacts, lengthBytes: number): Promise<boolean> {
   const { calls } = deps.room;
-  if (now.sizeBytes < entry.offset + entry.lengthBytes) return false;
+  if (now.sizeBytes < entry.offset + lengthBytes) return false;
   return withOpen(calls, spot.at, OPEN_READ, (target) =>
     withOpen(calls, deps.directory.entry(entry.staged.name), OPEN_READ, async (staged) => {
       if ((await calls.fstat(target)).ino !== now.ino) return false;
-      return sameBytes(calls, staged, 0, target, entry.offset, entry.lengthBytes);
+      return sameBytes(calls, staged, 0, target, entry.offset, lengthBytes);
     }),
   );
 }

@@ -4,7 +4,7 @@ import type { Resource } from '../../domain/resource.ts';
 import { redoName } from '../incarnation-names.ts';
 import { RecordDamaged } from './facts-record.ts';
 import { type RedoEntry, readRedoEntry, redoEntryOf } from './redo.ts';
-import { applyInPlace, applyToCopy, seal, showsAll } from './redo-apply.ts';
+import { applyInPlace, applyToCopy, seal, showsAll, showsFirst } from './redo-apply.ts';
 import { atPlace, isInode, isVersion, type Settled, type SettleRoom, type Spot, settled } from './settle-room.ts';
 import { wholeStaged } from './staged-file.ts';
 
@@ -49,9 +49,16 @@ async function redo(deps: SettleRoom, spot: Spot, entry: RedoEntry, now: TargetF
 }
 
 /**
- * A redo entry without an intent in our journal: its writer is a stranger or was cut off before it decided. The inode is replaced
- * in any case, and the bytes are written only if the target already shows part of them.
- * @returns false when the target could not be judged; the entry is then kept.
+ * A redo entry of an operation that the journal does not know: a stranger's, one that was cut off before its intent, or one that was over so
+ * long ago that it is forgotten. Newer writes may have followed, so its bytes are written only where the target proves that none did:
+ * - it has the mtime that this write alone gives, and the size that it leaves: nothing changed the file since, though a power cut may have
+ *   taken bytes away; or
+ * - of an append, it ends inside the appended bytes, and what it has of them is what was staged: a write that came after a whole append
+ *   would stand after all of it. (Somebody who cut the file in just this place since gets back what he cut.)
+ * The old bytes under a write in the middle are written down nowhere, so without that mtime such a write proves nothing. What is written goes to
+ * a new inode: the writer may still hold the old one. A file that stands there untouched, or shows all, gets a new inode for the same reason,
+ * unless the writer was seen to exit.
+ * @returns false when nothing is proven; the file was left alone and nobody needs the entry.
  */
 export async function settleStrayRedo(deps: SettleRoom, entry: RedoEntry, resource: Resource): Promise<boolean> {
   const { settlement } = await atPlace(deps, resource, async (spot) => {
@@ -63,13 +70,24 @@ export async function settleStrayRedo(deps: SettleRoom, entry: RedoEntry, resour
     }
     // Another file stands there now: whatever the old writer still does, it does to an inode without a name.
     if (!isInode(now, entry.before.ino)) return settled('aborted', now);
-    const untouched = sameVersion(now, entry.before);
-    if (untouched && deps.writerOf(entry.incarnation) === 'exited') return settled('aborted', now);
-    if (!untouched && (!canBeOurs(entry, now) || (await wholeStaged(deps, entry.staged, 'copy')) === null)) return settled('unknown', now);
-    const after = await applyToCopy(deps, spot, entry, !untouched);
+    const shows = await shownOf(deps, spot, entry, now);
+    if (shows === 'unclear') return settled('unknown', now);
+    if (shows !== 'part' && deps.writerOf(entry.incarnation) === 'exited') return committed(spot, now);
+    const after = await applyToCopy(deps, spot, entry, shows === 'part');
     return settled(after === null ? 'unknown' : 'finished', after);
   });
   return settlement !== 'unknown';
+}
+
+/** What a file of the right inode shows of the write. `part`: a part and nothing newer. */
+async function shownOf(deps: SettleRoom, spot: Spot, entry: RedoEntry, now: TargetFacts): Promise<'nothing' | 'part' | 'all' | 'unclear'> {
+  if (sameVersion(now, entry.before)) return 'nothing';
+  if ((await wholeStaged(deps, entry.staged, 'copy')) === null) return isSealed(entry, now) ? 'all' : 'unclear';
+  if (await showsAll(deps, spot, entry, now)) return 'all';
+  if (isSealed(entry, now)) return 'part';
+  const shown = now.sizeBytes - entry.before.sizeBytes;
+  const endsInside = entry.kind === 'append' && shown > 0 && shown < entry.lengthBytes;
+  return endsInside && (await showsFirst(deps, spot, entry, now, shown)) ? 'part' : 'unclear';
 }
 
 function canBeOurs(entry: RedoEntry, now: TargetFacts): boolean {

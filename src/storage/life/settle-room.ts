@@ -8,6 +8,7 @@ import { classify } from '../errno.ts';
 import type { HeldPlace } from '../path-walk.ts';
 import type { VolumeRoom } from '../room.ts';
 import type { IncarnationDirectory } from './incarnation-directory.ts';
+import type { Rolls } from './rolls.ts';
 
 /** What looking at an intent's target, and finishing it, needs. */
 export interface SettleRoom {
@@ -24,6 +25,8 @@ export interface SettleRoom {
   readonly writerOf: (incarnation: string) => WriterState;
   /** `digest` after a start: the staged file's sync ran beside the intent's, so its bytes may have been lost. */
   readonly verify: 'facts' | 'digest';
+  /** What the intents of one operation share. */
+  readonly rolls: Rolls;
 }
 
 /** A verdict with what stands at the target now. */

@@ -3,7 +3,7 @@ import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { FenceLevel } from '../../domain/fence-level.ts';
 import type { FileFacts, TargetFacts } from '../../domain/file-facts.ts';
 import type { Intent, Settlement } from '../../domain/intent.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import { commitDeadlineMs, LIMITS } from '../../domain/limits.ts';
 import type { StampVerdict, VolumeFinding } from '../../domain/recovery.ts';
 import type { Resource } from '../../domain/resource.ts';
 import type { OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../../domain/volume.ts';
@@ -188,8 +188,8 @@ export class SwitchedVolume implements Volume {
   writeManifest(...args: Parameters<Volume['writeManifest']>): Promise<void> {
     return this.#writing((volume) => volume.writeManifest(...args));
   }
-  tidy(intent: Intent): void {
-    this.#current.tidy(intent);
+  tidy(intents: readonly Intent[]): void {
+    this.#current.tidy(intents);
   }
   settle(intent: Intent): Promise<Settlement> {
     return this.#writing((volume) => volume.settle(intent));
@@ -233,7 +233,7 @@ export class SwitchedVolume implements Volume {
     } finally {
       this.#starting = null;
       // Calls that began on what served before may still hold its descriptors; they end within their deadlines.
-      if (before?.kind === 'open') this.#options.clock.after(LIMITS.commitDeadlineMs, () => void before.close());
+      if (before?.kind === 'open') this.#options.clock.after(commitDeadlineMs(LIMITS.multipartFilesMax), () => void before.close());
     }
   }
 

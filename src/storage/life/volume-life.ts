@@ -6,7 +6,7 @@ import { redoEntryOf, writeRedoEntry } from './redo.ts';
 import { settleIntent } from './settle.ts';
 import type { SettleRoom } from './settle-room.ts';
 import { restoreSeveral } from './settle-several.ts';
-import { tidyIntent } from './tidy.ts';
+import { orAbsent } from './whole-file.ts';
 import { writeManifestOf } from './write-manifest.ts';
 
 /** What an open volume needs of this room while it serves: records before an apply, verdicts and clearing up after it. */
@@ -16,7 +16,8 @@ export interface VolumeLife {
   restore(intents: readonly Intent[]): Promise<boolean>;
   writeRedo(intent: Intent): Promise<void>;
   writeManifest(operationId: string, intents: readonly Intent[], places: readonly HeldPlace[]): Promise<void>;
-  tidy(intent: Intent): Promise<void>;
+  /** Of a name in the own directory; a missing one is no error. */
+  unlink(name: string): Promise<void>;
 }
 
 export function volumeLife(deps: SettleRoom): VolumeLife {
@@ -26,12 +27,12 @@ export function volumeLife(deps: SettleRoom): VolumeLife {
     restore: (intents) => mapped(() => restoreSeveral(deps, intents)),
     writeRedo: (intent) => mapped(() => writeRedoEntry(room.calls, directory, redoEntryOf(intent))),
     writeManifest: (operationId, intents, places) => mapped(() => writeManifestOf(room, directory, operationId, intents, places)),
-    tidy: (intent) => mapped(() => tidyIntent(room.calls, directory, intent)),
+    unlink: async (name) => void (await orAbsent(room.calls.unlink(directory.entry(name)))),
   };
 }
 
 /** A volume without an own directory (`read_only`): nothing of this is ever asked, and nothing of it would work. */
 export function noLife(volume: string): VolumeLife {
   const refused = (): Promise<never> => Promise.reject(refuse('volume_read_only', `The volume ${volume} is read-only.`));
-  return { settle: refused, restore: refused, writeRedo: refused, writeManifest: refused, tidy: () => Promise.resolve() };
+  return { settle: refused, restore: refused, writeRedo: refused, writeManifest: refused, unlink: () => Promise.resolve() };
 }

@@ -69,6 +69,23 @@ describe('the intents that recovery looks at', () => {
   });
 });
 
+describe('what the journal knows of an operation', () => {
+  it('B0: is that it is settled, long after its intents were pruned; what it never heard of it says so', () => {
+    const directory = temporaryDirectory();
+    const { db, write } = testDatabase(directory);
+    for (const name of ['a', 'b', 'c']) write(intentOp(`op-${name}`, `demo/${name}`));
+    write(outcomeOp('op-b', 'aborted', { path: 'b' }), auditOp({ action: 'lease_acquire', operationId: 'op-lease' }));
+    db.exec(`DELETE FROM intents WHERE operation_id = 'op-a'`);
+    const inFlight = new OperationsInFlight();
+    const start = new StartFacts(openReader(journalFile(directory)), { gatewayUuid: 'g', inFlight, lowWater: 3 });
+    const known = (): string[] => ['op-a', 'op-b', 'op-c', 'op-lease', 'op-x'].map((id) => start.knows(id));
+    expect(known()).toEqual(['settled', 'settled', 'unsettled', 'never', 'never']);
+    inFlight.settled('op-c');
+    expect(start.knows('op-c')).toBe('settled');
+    start.close();
+  });
+});
+
 describe('the low-water mark', () => {
   it('goes to the disk with later units and at an orderly end', async () => {
     const directory = temporaryDirectory();

@@ -72,6 +72,23 @@ describe('retention', () => {
     expect(new IntentReader(database.db).unsettled('demo', 31)).toEqual([{ seq: 1, undecided: true, intent: undecided }]);
   });
 
+  it('keeps every intent of an operation while one of them is undecided, and all that are above the low-water mark', () => {
+    const { db, write, keys, group } = testDatabase(temporaryDirectory(), { auditKeys: [KEY] });
+    const old = (operationId: string, path: string) => ({ op: 'intent' as const, intent: intent(operationId, `demo/${path}`, { audit: auditDraft({ operationId, path, at: at(0) }) }) });
+    write(old('op-1', 'a'), old('op-1', 'b'));
+    write(outcomeOp('op-1', 'unknown', { path: 'b', at: at(0) }));
+    write(old('op-2', 'c'));
+    write(old('op-3', 'd'));
+    write(auditOp({ at: at(29) }));
+    const left = (): unknown[] => db.prepare('SELECT operation_id || path FROM intents ORDER BY seq').pluck().all();
+    new InternalFacts(db).put('settled_low_water', 5);
+    keep({ db, write, keys, group }, { keepDays: null, keepBytes: null });
+    expect(left()).toEqual(['op-1a', 'op-1b', 'op-3d']);
+    write(outcomeOp('op-1', 'committed', { path: 'b', at: at(29) }));
+    keep({ db, write, keys, group }, { keepDays: null, keepBytes: null });
+    expect(left()).toEqual(['op-3d']);
+  });
+
   it('does not cut across a hole or behind a forged anchor, which are evidence', () => {
     const holed = thirtyDays();
     holed.db.exec('DELETE FROM audit WHERE seq = 10');

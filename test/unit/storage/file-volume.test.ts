@@ -171,8 +171,8 @@ describe('an open volume', () => {
   });
 
   it('tidy never rejects', async () => {
-    const temp = await volumeOf({ life: { tidy: () => Promise.reject(ESTALE()) } });
-    expect(temp.volume.tidy(await replaceIntent(temp))).toBeUndefined();
+    const temp = await volumeOf({ life: { unlink: () => Promise.reject(ESTALE()) } });
+    expect(temp.volume.tidy([await replaceIntent(temp)])).toBeUndefined();
     await settle();
   });
 

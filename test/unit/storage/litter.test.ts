@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { LaneError } from '../../../src/storage/errno.ts';
 import { Litter } from '../../../src/storage/litter.ts';
-import { systemError } from '../../support/fault-calls.ts';
 import { settle } from '../../support/fake-clock.ts';
+import { systemError } from '../../support/fault-calls.ts';
 
 const silent = (hung: Promise<void> | null = null): LaneError => new LaneError('The volume v does not answer.', 1_000, hung);
 

@@ -160,7 +160,7 @@ describe('tidying', () => {
     ['several files', () => several(by(), { a: 'new a', b: 'new b', c: 'new c' })],
   ] as const)('leaves nothing of %s in the own directory, and may be asked twice', async (_what, write) => {
     await write();
-    for (let turn = 0; turn < 2; turn += 1) for (const intent of intents()) opened.volume.tidy(intent);
+    for (let turn = 0; turn < 2; turn += 1) opened.volume.tidy(intents());
     await expect.poll(() => living.own()).toEqual([]);
   });
 });

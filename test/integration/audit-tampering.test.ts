@@ -1,0 +1,86 @@
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { jsonOf } from '../support/gateway-client.ts';
+import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
+
+/** Whoever changes the database file while the gateway is down is found out by `verify`. */
+
+let directory: string;
+beforeEach(async () => { directory = await newDirectory(); });
+afterEach(() => removeDirectory(directory));
+
+const start = (settings: Record<string, unknown> = {}): Promise<VolumesGateway> => startVolumes({ directory, settings });
+const verify = async (gateway: VolumesGateway): Promise<unknown> => jsonOf(await gateway.client.send('GET', '/v1/audit/verify'));
+
+async function write(gateway: VolumesGateway): Promise<number> {
+  for (const body of ['1', '2', '3', '4', '5']) await gateway.client.put('v/ledger', body);
+  await gateway.client.put('v/ledger', 'x', { 'if-match': '"never"' });
+  return (await gateway.client.audit({ limit: 1 }))[0]?.seq ?? 0;
+}
+
+function databaseFile(): string {
+  const name = readdirSync(join(directory, 'data')).find((one) => /\.(db|sqlite|sqlite3)$/.test(one));
+  return join(directory, 'data', name ?? 'missing');
+}
+
+/** The table that has the records, by its columns. */
+function tamper(change: (database: Database.Database, table: string) => void): void {
+  const database = new Database(databaseFile());
+  const tables = database.prepare(`SELECT name FROM sqlite_master WHERE type = 'table'`).pluck().all() as string[];
+  const table = tables.find((name) => ['seq', 'hash', 'previous_hash'].every((column) => (database.pragma(`table_info(${name})`) as { name: string }[]).some((one) => one.name === column)));
+  for (const trigger of database.prepare(`SELECT name FROM sqlite_master WHERE type = 'trigger'`).pluck().all() as string[]) database.exec(`DROP TRIGGER ${trigger}`);
+  change(database, table ?? 'missing');
+  database.close();
+}
+
+describe('tampering with the database file', () => {
+  it.each<[string, (database: Database.Database, table: string, seq: number) => void]>([
+    ['another path', (database, table, seq) => database.exec(`UPDATE ${table} SET path = 'other' WHERE seq = ${seq}`)],
+    ['another outcome', (database, table, seq) => database.exec(`UPDATE ${table} SET outcome = 'rejected' WHERE seq = ${seq}`)],
+    ['another client', (database, table, seq) => database.exec(`UPDATE ${table} SET principal = 'somebody' WHERE seq = ${seq}`)],
+    ['a record less', (database, table, seq) => database.exec(`DELETE FROM ${table} WHERE seq = ${seq}`)],
+    ['a count changed', (database, table, seq) => database.exec(`UPDATE ${table} SET count = 2 WHERE seq = ${seq}`)],
+  ])('%s is found at its place', async (_what, change) => {
+    const first = await start();
+    const last = await write(first);
+    await first.halt();
+    tamper((database, table) => change(database, table, last - 2));
+    const second = await start();
+    expect(await verify(second)).toMatchObject({ valid: false, first_bad_seq: last - 2 });
+    await second.halt();
+  });
+
+  it('a tail that was cut off shows in the head that was told before', async () => {
+    const first = await start();
+    const last = await write(first);
+    const told = jsonOf<{ journal: { head_seq: number; head_hash: string } }>(await first.client.send('GET', '/readyz')).journal;
+    expect(told.head_seq).toBe(last);
+    await first.halt();
+    tamper((database, table) => database.exec(`DELETE FROM ${table} WHERE seq > ${last - 2}`));
+    const second = await start();
+    const records = await second.client.audit({ limit: 1_000 });
+    const report = (await verify(second)) as { valid: boolean };
+    expect(report.valid === false || records.every((record) => record['hash'] !== told.head_hash)).toBe(true);
+    await second.halt();
+  });
+
+  it('with a key, a chain that was computed anew without it is found', async () => {
+    const settings = { audit: { key_file: join(directory, 'audit.key') } };
+    writeFileSync(join(directory, 'audit.key'), 'k'.repeat(64), { mode: 0o600 });
+    const first = await start(settings);
+    await write(first);
+    expect(await verify(first)).toMatchObject({ valid: true });
+    await first.halt();
+    const second = await start();
+    const report = await verify(second);
+    await second.halt();
+    expect(report).toMatchObject({ valid: false });
+    const third = await start(settings);
+    const again = await verify(third);
+    await third.halt();
+    expect(again).toMatchObject({ valid: false, first_bad_seq: expect.any(Number) });
+  });
+});

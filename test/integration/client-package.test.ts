@@ -1,0 +1,67 @@
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { newDirectory, removeDirectory } from '../support/gateway.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const CLIENT = join(ROOT, 'dist/client');
+const run = promisify(execFile);
+
+let consumer: string;
+
+beforeAll(async () => {
+  consumer = await newDirectory();
+  await mkdir(join(consumer, 'node_modules'));
+  await symlink(ROOT, join(consumer, 'node_modules/fencegate'));
+  for (const name of ['@types', 'undici-types']) await symlink(join(ROOT, 'node_modules', name), join(consumer, 'node_modules', name));
+  await writeFile(join(consumer, 'package.json'), '{"type":"module"}');
+});
+
+afterAll(() => removeDirectory(consumer));
+
+describe('the package as it is shipped', () => {
+  it('the client reaches nothing but itself and Node, in code and in types', () => {
+    const files = readdirSync(CLIENT, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(js|d\.ts)$/.test(name));
+    const reached = files.flatMap((name) => {
+      const text = readFileSync(join(CLIENT, name), 'utf8');
+      return [...text.matchAll(/(?:from|import)\s*\(?\s*['"]([^'"]+)['"]/g)].map(([, target = '']) => {
+        return target.startsWith('.') ? relative(CLIENT, resolve(dirname(join(CLIENT, name)), target)) : target;
+      });
+    });
+    expect(files.length).toBeGreaterThan(20);
+    expect(reached.filter((target) => target.startsWith('..') || (/^[@\w-]+(\/|$)/.test(target) && !/\.(js|ts)$/.test(target)))).toEqual([]);
+  });
+
+  it('types a program of somebody else, strictly', async () => {
+    await writeFile(
+      join(consumer, 'program.ts'),
+      `import { FencegateClient, type Lock, isFencegateError, clientFromEnvironment } from 'fencegate/client';
+const client: FencegateClient = clientFromEnvironment(process.env, { onEvent: (event) => { if (event.type === 'lease_lost') event.error.code satisfies string; } });
+const size: number = await client.withLease(['v/a', 'v/b'], { ttlMs: 5_000 }, async (lease) => (await lease.put('v/a', 'x')).size_bytes);
+const lock: Lock = await client.lock('v/a');
+for await (const event of client.watch({ volume: 'v' })) if (event.type !== 'reset') event.fencing_token satisfies string | null;
+for await (const { outcome } of client.audit({ pathPrefix: 'a', action: 'put' })) outcome satisfies 'committed' | 'rejected' | 'aborted' | 'unknown' | 'pending';
+try { await client.close(); } catch (error) { if (isFencegateError(error, 'stale_token')) error.code satisfies 'stale_token'; }
+// @ts-expect-error: no such mode
+await client.lease('v/a', { mode: 'sharde' });
+export { lock, size };
+`,
+    );
+    const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023', '--exactOptionalPropertyTypes', '--types', 'node'];
+    await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, 'program.ts'], { cwd: consumer }).catch(
+      (failed: { stdout: string }) => {
+        throw new Error(failed.stdout);
+      },
+    );
+  });
+
+  it('runs in a program of somebody else', async () => {
+    const code = `import { FencegateClient, RETRY_RULES } from 'fencegate/client'; await new FencegateClient().close(); console.log(typeof RETRY_RULES)`;
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd: consumer });
+    expect(stdout).toBe('object\n');
+  });
+});

@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { jsonOf, type LeaseJson, verdictOf } from '../support/gateway-client.ts';
+import { LockClient } from '../support/lock-client.ts';
+import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
+
+/** Lock stealing by an administrator: fences first, tells what had been written, audited. */
+
+let gateway: VolumesGateway;
+let locks: LockClient;
+beforeAll(async () => {
+  gateway = await startVolumes({ volumes: { v: {}, forever: { path: null, lease: { infinite: true } } } });
+  locks = new LockClient(gateway.client);
+});
+afterAll(() => gateway.stop());
+
+const put = (name: string, lease: LeaseJson, body = 'x') => gateway.client.put(name, body, { 'x-fencing-token': lease.fencing_token });
+
+describe('a break', () => {
+  it('R20: needs no id: a token that nobody gets raises the mark, then the lease ends, and the next one gets in', async () => {
+    const stuck = await gateway.client.lease('forever/job', { client_id: 'crashed', ttl_ms: 10_000_000 });
+    const waiting = locks.acquire('forever/job', { wait_ms: 30_000 });
+    await locks.queued('forever/job', 1);
+    const { holders } = await locks.lock('forever/job');
+    expect(holders).toMatchObject([{ lease_ref: stuck.lease_ref, client_id: 'crashed', since: stuck['granted_at'] }]);
+    const answer = await gateway.client.with({ 'x-client-id': 'operator' }).post('/v1/admin/locks/break', { resource: 'forever/job', reason: 'it crashed' });
+    expect(answer.status).toBe(200);
+    const fence = String(BigInt(stuck.fencing_token) + 1n);
+    expect(jsonOf(answer)).toEqual({
+      resource: 'forever/job', state: 'broken', high_water_mark: fence, deadline: null,
+      leases: [{ lease_ref: stuck.lease_ref, client_id: 'crashed', mode: 'exclusive', fencing_token: stuck.fencing_token, committed: [] }],
+    });
+    expect(BigInt(jsonOf<LeaseJson>(await waiting).fencing_token)).toBeGreaterThan(BigInt(fence));
+    expect(await locks.lease(stuck)).toMatchObject({ state: 'broken', reason: 'broken' });
+    expect(await gateway.client.audit({ action: 'lease_break', path: 'job' })).toMatchObject([
+      { outcome: 'committed', client_id: 'operator', lease_ref: stuck.lease_ref, fencing_token: stuck.fencing_token, high_water_mark: fence },
+    ]);
+  });
+
+  it('tells what the broken lease had committed, oldest first, with the versions before and after', async () => {
+    const lease = await gateway.client.lease('v/harm');
+    const written = [await put('v/harm', lease, 'one'), await put('v/harm', lease, 'two')].map((answer) => jsonOf(answer));
+    const { leases } = jsonOf<{ leases: { committed: unknown[] }[] }>(await locks.break('v/harm'));
+    expect(leases[0]?.committed).toEqual([
+      { operation_id: written[0]?.['operation_id'], action: 'put', resource: 'v/harm', at: expect.any(String), etag_before: null, etag_after: written[0]?.['etag'] },
+      { operation_id: written[1]?.['operation_id'], action: 'put', resource: 'v/harm', at: expect.any(String), etag_before: written[0]?.['etag'], etag_after: written[1]?.['etag'] },
+    ]);
+    expect(verdictOf(await put('v/harm', lease))).toBe('412 stale_token');
+  });
+
+  it('with a grace period is 202 with the deadline; the holder may still write and release, nobody new gets in meanwhile', async () => {
+    const lease = await gateway.client.lease('v/grace');
+    const waiting = locks.acquire('v/grace', { wait_ms: 30_000 });
+    await locks.queued('v/grace', 1);
+    const answer = await locks.break('v/grace', { grace_ms: 60_000 });
+    expect(answer.status).toBe(202);
+    expect(jsonOf(answer)).toMatchObject({ state: 'breaking', high_water_mark: null, deadline: expect.stringMatching(/Z$/), leases: [{ lease_ref: lease.lease_ref }] });
+    expect((await put('v/grace', lease)).status).toBe(201);
+    expect(await locks.lock('v/grace')).toMatchObject({ queue_length: 1, holders: [{ lease_ref: lease.lease_ref }] });
+    await locks.release(lease);
+    expect(jsonOf(await waiting)).toMatchObject({ state: 'held' });
+    expect(await locks.lease(lease)).toMatchObject({ state: 'released' });
+  });
+
+  it('ends the lease when the grace period is over, and shared leases all together', async () => {
+    const readers = [await gateway.client.lease('v/readers', { mode: 'shared' }), await gateway.client.lease('v/readers', { mode: 'shared' })];
+    const writer = locks.acquire('v/readers', { wait_ms: 30_000 });
+    await locks.queued('v/readers', 1);
+    expect((await locks.break('v/readers', { grace_ms: 50 })).status).toBe(202);
+    expect(jsonOf(await writer)).toMatchObject({ state: 'held', mode: 'exclusive' });
+    for (const reader of readers) expect(await locks.lease(reader)).toMatchObject({ state: 'broken' });
+  });
+
+  it('of one resource ends the lease over all of its resources', async () => {
+    const lease = await gateway.client.lease(['v/both/a', 'v/both/b']);
+    await locks.break('v/both/b');
+    expect(await locks.lease(lease)).toMatchObject({ state: 'broken' });
+    for (const name of ['v/both/a', 'v/both/b']) {
+      expect(await locks.lock(name)).toMatchObject({ holders: [], high_water_mark: String(BigInt(lease.fencing_token) + 1n) });
+      expect(verdictOf(await put(name, lease))).toBe('412 stale_token');
+    }
+  });
+
+  it('where nobody holds is 404; without a reason, or with a grace out of bounds, 400', async () => {
+    expect(verdictOf(await locks.break('v/nobody'))).toBe('404 not_found');
+    await gateway.client.lease('v/form');
+    expect(verdictOf(await gateway.client.post('/v1/admin/locks/break', { resource: 'v/form' }))).toBe('400 invalid_request');
+    for (const more of [{ reason: '' }, { grace_ms: -1 }, { grace_ms: 3_600_001 }, { grace_ms: '5' }, { resource: 'nowhere/x' }]) {
+      expect(['400 invalid_request', '404 volume_not_found']).toContain(verdictOf(await locks.break('v/form', more)));
+    }
+    expect(await locks.lock('v/form')).toMatchObject({ holders: [{}] });
+  });
+});

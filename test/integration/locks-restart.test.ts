@@ -1,0 +1,169 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { eventually, GatewayClient, jsonOf, type LeaseJson, verdictOf } from '../support/gateway-client.ts';
+import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { GatewayProcess } from '../support/gateway-process.ts';
+import { LockClient } from '../support/lock-client.ts';
+import { TIER } from '../support/tier.ts';
+import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
+
+/** What a restart, a crash and a pause of the gateway do to leases: nothing that was told is taken back, nothing lives longer. */
+
+const VOLUMES = { v: {}, locks: { path: null } };
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function started(directory?: string): Promise<VolumesGateway> {
+  const gateway = await startVolumes(directory === undefined ? { volumes: VOLUMES } : { volumes: VOLUMES, directory });
+  return gateway;
+}
+
+describe('a restart', () => {
+  it('R33, B39: brings leases back with a fresh time to live, the same tokens and holds; goes on above every number; waiters are answered lost', async () => {
+    const before = await started();
+    const locks = new LockClient(before.client);
+    const session = await locks.session({ ttl_ms: 60_000, client_id: 'batch-7' });
+    const own = await before.client.lease('v/own', { session_id: session.session_id, ttl_ms: 30_000, hold_id: 'outer', metadata: { job: 7 } });
+    await locks.acquire('v/own', { session_id: session.session_id, hold_id: 'inner' });
+    const reader = await before.client.lease('locks/read', { mode: 'shared', ttl_ms: 60_000 });
+    const released = await before.client.lease('locks/over');
+    await locks.release(released);
+    const polling = jsonOf<LeaseJson>(await locks.acquire('v/own', { wait_ms: 1 }));
+    // Clients of their own: they wait for what the gateway says when it goes.
+    const patient = new GatewayClient(before.url);
+    closing.push(() => patient.close());
+    const waiting = new LockClient(patient).acquire('v/own', { wait_ms: 60_000 });
+    await locks.queued('v/own', 2);
+    const polled = new LockClient(patient).lease(polling, 60_000);
+    await before.client.put('v/implicit', 'x');
+
+    await before.halt();
+    expect(verdictOf(await waiting)).toBe('409 lock_not_acquired');
+    expect(await polled).toMatchObject({ state: 'lost' });
+
+    const after = await started(before.directory);
+    closing.push(() => after.stop());
+    const again = new LockClient(after.client);
+    expect(await again.lease(own)).toMatchObject({
+      state: 'held', fencing_token: own.fencing_token, hold_count: 2, ttl_ms: 30_000, session_id: session.session_id, granted_at: own['granted_at'], metadata: { job: 7 },
+    });
+    expect(Number((await again.lease(own))['expires_in_ms'])).toBeGreaterThan(25_000);
+    expect(await again.lease(reader)).toMatchObject({ state: 'held', mode: 'shared' });
+    expect(await again.lease(released)).toMatchObject({ state: 'released', reason: 'released' });
+    expect(await again.lease(polling)).toMatchObject({ state: 'lost', reason: 'lost' });
+    expect(verdictOf(await again.renew(polling))).toBe('409 lease_not_held');
+    expect(await again.lock('v/implicit')).toMatchObject({ holders: [], queue_length: 0 });
+    expect((await after.client.put('v/own', 'x', { 'x-fencing-token': own.fencing_token })).status).toBe(201);
+    expect(jsonOf(await again.heartbeat(session))).toEqual({ expires_in_ms: 60_000, lost: [] });
+    expect(verdictOf(await again.acquire('v/own'))).toBe('409 lock_not_acquired');
+    const next = await after.client.lease('locks/next');
+    expect(BigInt(next.fencing_token)).toBeGreaterThan(BigInt(reader.fencing_token));
+    await again.release(own, { hold_id: 'outer' });
+    await again.release(own, { hold_id: 'inner' });
+    expect(await again.lease(own)).toMatchObject({ state: 'released' });
+  });
+
+  it('serves a lock-delay again in full', async () => {
+    const before = await started();
+    await before.client.lease('locks/delay', { lock_delay_ms: 60_000 });
+    await new LockClient(before.client).break('locks/delay');
+    await before.halt();
+    const after = await started(before.directory);
+    closing.push(() => after.stop());
+    expect(verdictOf(await new LockClient(after.client).acquire('locks/delay'))).toBe('409 lock_not_acquired');
+  });
+
+  it(`takes ${TIER.returningSessions} sessions that come back at once in at a bounded rate, tells the others when to come again, and no live lease is lost`, async () => {
+    const before = await started();
+    const made: { session_id: string; lease: LeaseJson }[] = [];
+    for (let i = 0; i < TIER.returningSessions; i += 100) {
+      const batch = Array.from({ length: 100 }, async (_, n) => {
+        const { session_id } = await new LockClient(before.client).session({ ttl_ms: 120_000 });
+        return { session_id, lease: await before.client.lease(`locks/return/${i + n}`, { session_id, ttl_ms: 120_000 }) };
+      });
+      made.push(...(await Promise.all(batch)));
+    }
+    await before.halt();
+    const after = await started(before.directory);
+    closing.push(() => after.stop());
+
+    let coming = made.map(({ session_id }) => session_id);
+    const told: number[] = [];
+    for (let round = 0; coming.length > 0; round += 1) {
+      const again: string[] = [];
+      const batches = Array.from({ length: Math.ceil(coming.length / 1_000) }, (_, i) => coming.slice(i * 1_000, (i + 1) * 1_000));
+      const answers = await Promise.all(batches.map((session_ids) => after.client.post('/v1/sessions/heartbeats', { session_ids })));
+      for (const answer of answers) {
+        const { sessions } = jsonOf<{ sessions: { session_id: string; code: string | null; lost: unknown[] }[] }>(answer);
+        const sent = sessions.filter(({ code }) => code !== null);
+        expect(sessions.flatMap(({ lost }) => lost)).toEqual([]);
+        expect(new Set(sent.map(({ code }) => code)).size).toBeLessThanOrEqual(1);
+        if (sent.length > 0) {
+          expect(sent[0]?.code).toBe('overloaded');
+          told.push(Number(answer.headers['retry-after']));
+        }
+        again.push(...sent.map(({ session_id }) => session_id));
+      }
+      coming = again;
+      // A client would wait as long as it was told; here it asks on, and is let in as soon as there is room.
+      if (round > 1_000) throw new Error('they are never let in');
+    }
+    expect(told.length).toBeGreaterThan(0);
+    expect(told.every((seconds) => seconds >= 1 && seconds <= 60)).toBe(true);
+    const states = await Promise.all(made.filter((_, i) => i % 50 === 0).map(({ lease }) => new LockClient(after.client).lease(lease)));
+    expect(states.every(({ state }, i) => state === 'held' && states[i]?.fencing_token === made[i * 50]?.lease.fencing_token)).toBe(true);
+    expect(await after.client.audit({ action: 'lease_expire' })).toEqual([]);
+    const { next_cursor, locks } = jsonOf<{ next_cursor: string | null; locks: unknown[] }>(await after.client.send('GET', '/v1/locks', { query: { volume: 'locks', limit: 1_000 } }));
+    expect([locks.length, next_cursor === null]).toEqual([1_000, false]);
+  });
+});
+
+describe('a gateway process', () => {
+  async function processIn(directory: string): Promise<{ process: GatewayProcess; locks: LockClient }> {
+    const process = await GatewayProcess.start(directory);
+    const client = new GatewayClient(process.url);
+    closing.push(() => client.close());
+    return { process, locks: new LockClient(client) };
+  }
+
+  it('that is killed loses no lease and repeats no token; a token-less write\'s lease does not come back', async () => {
+    const directory = await newDirectory();
+    closing.push(() => removeDirectory(directory));
+    const seen: bigint[] = [];
+    let held: LeaseJson | null = null;
+    for (let round = 0; round < 3; round += 1) {
+      const { process, locks } = await processIn(directory);
+      if (held !== null) {
+        expect(await locks.lease(held)).toMatchObject({ state: 'held', fencing_token: held.fencing_token });
+        expect((await locks.client.put('v/held', String(round), { 'x-fencing-token': held.fencing_token })).status).toBeLessThan(300);
+        await locks.release(held);
+      }
+      for (let i = 0; i < 5; i += 1) {
+        const lease = await locks.client.lease(`v/file-${i}`);
+        seen.push(BigInt(lease.fencing_token));
+        await locks.release(lease);
+        seen.push(BigInt((await locks.client.put('v/file', 'x')).headers['x-fencing-token'] ?? 0));
+      }
+      held = await locks.client.lease('v/held', { ttl_ms: 120_000 });
+      seen.push(BigInt(held.fencing_token));
+      await process.kill();
+    }
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(seen.every((token, i) => i === 0 || token > (seen[i - 1] ?? 0n))).toBe(true);
+  });
+
+  it('that was stopped for longer than the time to live has no late holder when it wakes: judged at use, before anything is admitted', async () => {
+    const directory = await newDirectory();
+    closing.push(() => removeDirectory(directory));
+    const { process, locks } = await processIn(directory);
+    const lease = await locks.client.lease('v/paused', { ttl_ms: 1_000 });
+    process.signal('SIGSTOP');
+    const late = [locks.client.put('v/paused', 'x', { 'x-fencing-token': lease.fencing_token }), locks.renew(lease)];
+    const until = Date.now() + 1_200;
+    await eventually(() => Date.now(), (now) => now > until);
+    process.signal('SIGCONT');
+    expect((await Promise.all(late)).map(verdictOf)).toEqual(['412 lease_ended', '409 lease_not_held']);
+    expect((await locks.client.get('v/paused')).status).toBe(404);
+  });
+});
