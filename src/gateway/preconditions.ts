@@ -15,7 +15,8 @@ const NS_PER_SECOND = 1_000_000_000n;
 export function preconditionVerdict(target: FileFacts | null, conditions: Conditions): GatewayError | null {
   const { ifMatch, ifNoneMatch, ifUnmodifiedSinceS } = conditions;
   const current = target === null ? null : etagOf(target);
-  const failed = (header: string, how: string): GatewayError => refuse('precondition_failed', `${header} ${how} what is there now.`, { etag: current });
+  const failed = (header: string, how: string): GatewayError =>
+    refuse('precondition_failed', `${header} ${how} what is there now.`, { etag: current });
   if (ifMatch !== null) {
     if (!matches(current, ifMatch, sameStrongly)) return failed('If-Match', 'does not match');
   } else if (ifUnmodifiedSinceS !== null && (target === null || target.mtimeNs / NS_PER_SECOND > BigInt(ifUnmodifiedSinceS))) {

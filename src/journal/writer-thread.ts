@@ -39,7 +39,11 @@ class JournalWriter {
     const audit = new AuditAppender(db, keys);
     this.#db = db;
     this.#seat = new OwnerSeat(db, data.incarnation);
-    this.#group = new GroupCommit(db, { seat: this.#seat, audit, units: new UnitWriter(db, audit, { idempotencyRowsMax: LIMITS.idempotencyRowsMax }) });
+    this.#group = new GroupCommit(db, {
+      seat: this.#seat,
+      audit,
+      units: new UnitWriter(db, audit, { idempotencyRowsMax: LIMITS.idempotencyRowsMax }),
+    });
     this.#facts = new InternalFacts(db);
     this.#retention = new Retention(db, keys, data.retention);
   }

@@ -114,7 +114,13 @@ export class VolumeSet implements Volumes, TokenCeilings {
 
   #made(policy: VolumePolicy): SwitchedVolume {
     const { clock, onChange } = this.#options;
-    const lane = new Lane({ volume: policy.name, inFlightMax: policy.limits.inFlight, queueMax: LIMITS.volumeQueueMax, deadlineMs: LIMITS.volumeCallDeadlineMs, clock });
+    const lane = new Lane({
+      volume: policy.name,
+      inFlightMax: policy.limits.inFlight,
+      queueMax: LIMITS.volumeQueueMax,
+      deadlineMs: LIMITS.volumeCallDeadlineMs,
+      clock,
+    });
     this.#lanes.set(policy.name, lane);
     const volume: SwitchedVolume = new SwitchedVolume({ policy, clock, onChange, start: (mode) => this.#attempt(volume, lane, mode) });
     return volume;

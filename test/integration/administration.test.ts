@@ -5,7 +5,11 @@ import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts
 /** Administration, health and pages. */
 
 let gateway: VolumesGateway;
-beforeAll(async () => { gateway = await startVolumes({ volumes: { v: {}, still: { read_only: true }, locks: { path: null }, missing: { path: '/nonexistent/fencegate-test' } } }); });
+beforeAll(async () => {
+  gateway = await startVolumes({
+    volumes: { v: {}, still: { read_only: true }, locks: { path: null }, missing: { path: '/nonexistent/fencegate-test' } },
+  });
+});
 afterAll(() => gateway.stop());
 
 const ask = (target: string) => gateway.client.send('GET', target);
@@ -20,8 +24,18 @@ describe('breaking a lock', () => {
     expect(answer.status).toBe(200);
     const report = jsonOf<{ high_water_mark: string }>(answer);
     expect(report).toMatchObject({
-      resource: 'v/stuck', state: 'broken', deadline: null,
-      leases: [{ lease_ref: held.lease_ref, client_id: 'crashed', mode: 'exclusive', fencing_token: held.fencing_token, committed: [{ operation_id: written.headers['x-operation-id'], action: 'put', etag_after: written.headers['etag'] }] }],
+      resource: 'v/stuck',
+      state: 'broken',
+      deadline: null,
+      leases: [
+        {
+          lease_ref: held.lease_ref,
+          client_id: 'crashed',
+          mode: 'exclusive',
+          fencing_token: held.fencing_token,
+          committed: [{ operation_id: written.headers['x-operation-id'], action: 'put', etag_after: written.headers['etag'] }],
+        },
+      ],
     });
     expect(BigInt(report.high_water_mark)).toBeGreaterThan(BigInt(held.fencing_token));
     expect(verdictOf(await client.put('v/stuck', 'late', { 'x-fencing-token': held.fencing_token }))).toBe('412 stale_token');
@@ -39,13 +53,20 @@ describe('breaking a lock', () => {
     expect([answer.status, jsonOf(answer)]).toMatchObject([202, { state: 'breaking', high_water_mark: null, deadline: expect.stringMatching(/Z$/) }]);
     expect((await client.put('v/grace', 'still mine', { 'x-fencing-token': held.fencing_token })).status).toBe(201);
     expect(verdictOf(await client.post('/v1/leases', { resource: 'v/grace' }))).toBe('409 lock_not_acquired');
-    await eventually(async () => jsonOf<LeaseJson>(await ask(`/v1/leases/${held.lease_id}`)), ({ state }) => state === 'broken');
+    await eventually(
+      async () => jsonOf<LeaseJson>(await ask(`/v1/leases/${held.lease_id}`)),
+      ({ state }) => state === 'broken',
+    );
     expect(verdictOf(await client.put('v/grace', 'late', { 'x-fencing-token': held.fencing_token }))).toBe('412 stale_token');
   });
 
   it.each<[string, unknown, string]>([
-    ['nobody holds it', { resource: 'v/free', reason: 'r' }, '404 not_found'], ['no reason', { resource: 'v/free' }, '400 invalid_request'], ['an empty reason', { resource: 'v/free', reason: '' }, '400 invalid_request'], ['a grace below zero', { resource: 'v/free', reason: 'r', grace_ms: -1 }, '400 invalid_request'],
-    ['no such volume', { resource: 'nowhere/a', reason: 'r' }, '404 volume_not_found'], ['a path with dots', { resource: 'v/../a', reason: 'r' }, '400 invalid_path'],
+    ['nobody holds it', { resource: 'v/free', reason: 'r' }, '404 not_found'],
+    ['no reason', { resource: 'v/free' }, '400 invalid_request'],
+    ['an empty reason', { resource: 'v/free', reason: '' }, '400 invalid_request'],
+    ['a grace below zero', { resource: 'v/free', reason: 'r', grace_ms: -1 }, '400 invalid_request'],
+    ['no such volume', { resource: 'nowhere/a', reason: 'r' }, '404 volume_not_found'],
+    ['a path with dots', { resource: 'v/../a', reason: 'r' }, '400 invalid_path'],
   ])('%s', async (_what, body, verdict) => {
     expect(verdictOf(await gateway.client.post('/v1/admin/locks/break', body))).toBe(verdict);
   });
@@ -58,8 +79,20 @@ describe('fences', () => {
     await client.put('v/fence', 'x', { 'x-fencing-token': held.fencing_token });
     await client.delete('v/fence', { 'x-fencing-token': held.fencing_token });
     await client.release(held);
-    expect(jsonOf(await ask('/v1/admin/fences/v/fence'))).toMatchObject({ resource: 'v/fence', high_water_mark: held.fencing_token, lease_ref: held.lease_ref, ever_named: true });
-    expect(jsonOf(await ask('/v1/admin/fences/v/nothing'))).toEqual({ resource: 'v/nothing', high_water_mark: null, lease_ref: null, principal: null, ever_named: false, floor: null });
+    expect(jsonOf(await ask('/v1/admin/fences/v/fence'))).toMatchObject({
+      resource: 'v/fence',
+      high_water_mark: held.fencing_token,
+      lease_ref: held.lease_ref,
+      ever_named: true,
+    });
+    expect(jsonOf(await ask('/v1/admin/fences/v/nothing'))).toEqual({
+      resource: 'v/nothing',
+      high_water_mark: null,
+      lease_ref: null,
+      principal: null,
+      ever_named: false,
+      floor: null,
+    });
     expect(verdictOf(await ask('/v1/admin/fences/nowhere/a'))).toBe('404 volume_not_found');
   });
 
@@ -95,10 +128,20 @@ describe('health', () => {
   it('says what can be written, with the level of the fence; a missing volume does not stop the others', async () => {
     expect(jsonOf(await ask('/healthz'))).toEqual({ status: 'ok' });
     const answer = await ask('/readyz');
-    expect([answer.status, jsonOf(answer)]).toMatchObject([200, {
-      ready: true, journal: { healthy: true, head_seq: expect.any(Number), head_hash: expect.stringMatching(/^[0-9a-f]{64}$/), reason: null }, coordinator: { kind: 'embedded', state: 'connected', session_ms: null },
-      volumes: [{ name: 'v', state: 'open', fence_level: 'incarnation', reason: null }, { name: 'still', state: 'read_only' }, { name: 'locks', state: 'lock_only' }, { name: 'missing', state: 'unavailable', reason: expect.any(String) }],
-    }]);
+    expect([answer.status, jsonOf(answer)]).toMatchObject([
+      200,
+      {
+        ready: true,
+        journal: { healthy: true, head_seq: expect.any(Number), head_hash: expect.stringMatching(/^[0-9a-f]{64}$/), reason: null },
+        coordinator: { kind: 'embedded', state: 'connected', session_ms: null },
+        volumes: [
+          { name: 'v', state: 'open', fence_level: 'incarnation', reason: null },
+          { name: 'still', state: 'read_only' },
+          { name: 'locks', state: 'lock_only' },
+          { name: 'missing', state: 'unavailable', reason: expect.any(String) },
+        ],
+      },
+    ]);
     expect(verdictOf(await gateway.client.put('missing/a', 'x'))).toBe('503 volume_unavailable');
     expect(verdictOf(await gateway.client.get('missing/a'))).toBe('503 volume_unavailable');
     expect((await gateway.client.put('v/others-go-on', 'x')).status).toBe(201);
@@ -114,8 +157,24 @@ describe('health', () => {
 
   it('volumes, doctor and sessions are shown to the administrator', async () => {
     const { volumes } = jsonOf<{ volumes: Record<string, unknown>[] }>(await ask('/v1/admin/volumes'));
-    expect(volumes.find(({ name }) => name === 'v')).toEqual({ name: 'v', state: 'open', fence_level: 'incarnation', reason: null, path: gateway.path('v'), incarnation: expect.stringMatching(/^[0-9a-f]{32}$/), read_only: false });
-    expect(jsonOf(await ask('/v1/admin/doctor'))).toMatchObject({ at: expect.any(String), findings: expect.any(Array), sessions: expect.any(Array), locks: expect.any(Array), wait_for: [], coordinator: { kind: 'embedded' }, volumes: expect.any(Array) });
+    expect(volumes.find(({ name }) => name === 'v')).toEqual({
+      name: 'v',
+      state: 'open',
+      fence_level: 'incarnation',
+      reason: null,
+      path: gateway.path('v'),
+      incarnation: expect.stringMatching(/^[0-9a-f]{32}$/),
+      read_only: false,
+    });
+    expect(jsonOf(await ask('/v1/admin/doctor'))).toMatchObject({
+      at: expect.any(String),
+      findings: expect.any(Array),
+      sessions: expect.any(Array),
+      locks: expect.any(Array),
+      wait_for: [],
+      coordinator: { kind: 'embedded' },
+      volumes: expect.any(Array),
+    });
     expect(verdictOf(await gateway.client.post('/v1/admin/doctor/fixes', { finding_id: 'none', dry_run: true }))).toBe('404 not_found');
     expect(verdictOf(await gateway.client.post('/v1/admin/volumes/nowhere/adopt', { reason: 'r' }))).toBe('404 volume_not_found');
     expect(verdictOf(await gateway.client.send('DELETE', '/v1/admin/sessions/none'))).toBe('404 session_not_found');

@@ -9,7 +9,9 @@ import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts
 /** Whoever changes the database file while the gateway is down is found out by `verify`. */
 
 let directory: string;
-beforeEach(async () => { directory = await newDirectory(); });
+beforeEach(async () => {
+  directory = await newDirectory();
+});
 afterEach(() => removeDirectory(directory));
 
 const start = (settings: Record<string, unknown> = {}): Promise<VolumesGateway> => startVolumes({ directory, settings });
@@ -30,8 +32,13 @@ function databaseFile(): string {
 function tamper(change: (database: Database.Database, table: string) => void): void {
   const database = new Database(databaseFile());
   const tables = database.prepare(`SELECT name FROM sqlite_master WHERE type = 'table'`).pluck().all() as string[];
-  const table = tables.find((name) => ['seq', 'hash', 'previous_hash'].every((column) => (database.pragma(`table_info(${name})`) as { name: string }[]).some((one) => one.name === column)));
-  for (const trigger of database.prepare(`SELECT name FROM sqlite_master WHERE type = 'trigger'`).pluck().all() as string[]) database.exec(`DROP TRIGGER ${trigger}`);
+  const table = tables.find((name) =>
+    ['seq', 'hash', 'previous_hash'].every((column) =>
+      (database.pragma(`table_info(${name})`) as { name: string }[]).some((one) => one.name === column),
+    ),
+  );
+  for (const trigger of database.prepare(`SELECT name FROM sqlite_master WHERE type = 'trigger'`).pluck().all() as string[])
+    database.exec(`DROP TRIGGER ${trigger}`);
   change(database, table ?? 'missing');
   database.close();
 }

@@ -6,8 +6,32 @@ import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts
 /** The audit log over HTTP: every decision once, found by every filter, in pages and as streams. */
 
 const COLUMNS = [
-  'seq', 'at', 'action', 'resource', 'volume', 'path', 'outcome', 'code', 'status', 'principal', 'client_id', 'remote_address', 'request_id', 'operation_id', 'lease_ref', 'fencing_token', 'high_water_mark', 'size_bytes', 'digest',
-  'etag_before', 'etag_after', 'duration_ms', 'fence_level', 'count', 'previous_hash', 'hash',
+  'seq',
+  'at',
+  'action',
+  'resource',
+  'volume',
+  'path',
+  'outcome',
+  'code',
+  'status',
+  'principal',
+  'client_id',
+  'remote_address',
+  'request_id',
+  'operation_id',
+  'lease_ref',
+  'fencing_token',
+  'high_water_mark',
+  'size_bytes',
+  'digest',
+  'etag_before',
+  'etag_after',
+  'duration_ms',
+  'fence_level',
+  'count',
+  'previous_hash',
+  'hash',
 ];
 interface Page {
   readonly records: readonly RecordJson[];
@@ -34,40 +58,88 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-const query = async (parameters: Record<string, string | number> = {}): Promise<Page> => jsonOf<Page>(await gateway.client.send('GET', '/v1/audit', { query: parameters }));
-const actions = async (parameters: Record<string, string | number>): Promise<string[]> => (await query({ order: 'asc', ...parameters })).records.map(({ action, outcome }) => `${action} ${outcome}`);
+const query = async (parameters: Record<string, string | number> = {}): Promise<Page> =>
+  jsonOf<Page>(await gateway.client.send('GET', '/v1/audit', { query: parameters }));
+const actions = async (parameters: Record<string, string | number>): Promise<string[]> =>
+  (await query({ order: 'asc', ...parameters })).records.map(({ action, outcome }) => `${action} ${outcome}`);
 
 describe('a record', () => {
   it('has every member, null where it does not apply', async () => {
     const { records } = await query({ limit: 1_000 });
     for (const record of records) expect(Object.keys(record)).toEqual(COLUMNS);
-    expect((await query({ request_id: 'the-put' })).records).toEqual([{
-      seq: expect.any(Number), at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/), action: 'put', resource: 'v/ledger/q3.csv', volume: 'v', path: 'ledger/q3.csv', outcome: 'committed', code: null, status: 201, principal: 'anonymous',
-      client_id: 'batch-7', remote_address: '127.0.0.1', request_id: 'the-put', operation_id: put.headers['x-operation-id'], lease_ref: held.lease_ref, fencing_token: held.fencing_token, high_water_mark: held.fencing_token, size_bytes: 3,
-      digest: (jsonOf<{ digest: { 'sha-256': string } }>(put)).digest['sha-256'], etag_before: null, etag_after: put.headers['etag'], duration_ms: expect.any(Number), fence_level: 'incarnation', count: 1, previous_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
-      hash: expect.stringMatching(/^[0-9a-f]{64}$/),
-    }]);
+    expect((await query({ request_id: 'the-put' })).records).toEqual([
+      {
+        seq: expect.any(Number),
+        at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        action: 'put',
+        resource: 'v/ledger/q3.csv',
+        volume: 'v',
+        path: 'ledger/q3.csv',
+        outcome: 'committed',
+        code: null,
+        status: 201,
+        principal: 'anonymous',
+        client_id: 'batch-7',
+        remote_address: '127.0.0.1',
+        request_id: 'the-put',
+        operation_id: put.headers['x-operation-id'],
+        lease_ref: held.lease_ref,
+        fencing_token: held.fencing_token,
+        high_water_mark: held.fencing_token,
+        size_bytes: 3,
+        digest: jsonOf<{ digest: { 'sha-256': string } }>(put).digest['sha-256'],
+        etag_before: null,
+        etag_after: put.headers['etag'],
+        duration_ms: expect.any(Number),
+        fence_level: 'incarnation',
+        count: 1,
+        previous_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+        hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+      },
+    ]);
   });
 
   it('of a refusal has the token that was presented and the mark it met', async () => {
-    expect((await query({ code: 'token_not_issued' })).records).toMatchObject([{ action: 'put', outcome: 'rejected', status: 403, fencing_token: '9999999999', high_water_mark: held.fencing_token, operation_id: null, client_id: 'batch-7' }]);
+    expect((await query({ code: 'token_not_issued' })).records).toMatchObject([
+      {
+        action: 'put',
+        outcome: 'rejected',
+        status: 403,
+        fencing_token: '9999999999',
+        high_water_mark: held.fencing_token,
+        operation_id: null,
+        client_id: 'batch-7',
+      },
+    ]);
   });
 
   it('is chained to the one before', async () => {
     const { records } = await query({ order: 'asc', limit: 1_000 });
-    for (const [i, record] of records.entries()) if (i > 0) expect([record['seq'], record['previous_hash']]).toEqual([Number(records[i - 1]?.seq) + 1, records[i - 1]?.['hash']]);
+    for (const [i, record] of records.entries())
+      if (i > 0) expect([record['seq'], record['previous_hash']]).toEqual([Number(records[i - 1]?.seq) + 1, records[i - 1]?.['hash']]);
   });
 });
 
 describe('a filter', () => {
   const LEDGER = ['lease_grant committed', 'put committed', 'append committed', 'put rejected', 'lease_release committed', 'lease_refuse rejected'];
   it.each<[string, () => Record<string, string>, readonly string[]]>([
-    ['by volume and path', () => ({ volume: 'v', path: 'ledger/q3.csv' }), LEDGER], ['by path in all volumes', () => ({ path: 'ledger/q3.csv' }), [...LEDGER.slice(0, 5), 'put committed', ...LEDGER.slice(5)]],
-    ['by a prefix of paths', () => ({ volume: 'v', path_prefix: 'ledger/' }), LEDGER], ['by a prefix that is no directory', () => ({ volume: 'v', path_prefix: 'ledgers' }), ['put committed', 'delete committed']], ['by volume', () => ({ volume: 'w' }), ['put committed']],
-    ['by principal', () => ({ principal: 'anonymous', volume: 'w' }), ['put committed']], ['by a principal that is none', () => ({ principal: 'nobody' }), []], ['by client', () => ({ client_id: 'batch-7' }), LEDGER.slice(0, 5)], ['by lease', () => ({ lease_ref: held.lease_ref }), ['lease_grant committed', 'put committed', 'append committed', 'lease_release committed']],
-    ['by token', () => ({ token: held.fencing_token }), ['lease_grant committed', 'put committed', 'append committed', 'lease_release committed']], ['by action', () => ({ action: 'append' }), ['append committed']], ['by outcome', () => ({ outcome: 'rejected' }), ['put rejected', 'lease_refuse rejected']],
-    ['by code', () => ({ code: 'ttl_out_of_range' }), ['lease_refuse rejected']], ['by request', () => ({ request_id: 'the-put' }), ['put committed']], ['by operation', () => ({ operation_id: put.headers['x-operation-id'] ?? '' }), ['put committed']],
-    ['by several at once', () => ({ path: 'ledger/q3.csv', outcome: 'committed', action: 'put', client_id: 'batch-7' }), ['put committed']], ['by what nothing has', () => ({ path: 'absent' }), []],
+    ['by volume and path', () => ({ volume: 'v', path: 'ledger/q3.csv' }), LEDGER],
+    ['by path in all volumes', () => ({ path: 'ledger/q3.csv' }), [...LEDGER.slice(0, 5), 'put committed', ...LEDGER.slice(5)]],
+    ['by a prefix of paths', () => ({ volume: 'v', path_prefix: 'ledger/' }), LEDGER],
+    ['by a prefix that is no directory', () => ({ volume: 'v', path_prefix: 'ledgers' }), ['put committed', 'delete committed']],
+    ['by volume', () => ({ volume: 'w' }), ['put committed']],
+    ['by principal', () => ({ principal: 'anonymous', volume: 'w' }), ['put committed']],
+    ['by a principal that is none', () => ({ principal: 'nobody' }), []],
+    ['by client', () => ({ client_id: 'batch-7' }), LEDGER.slice(0, 5)],
+    ['by lease', () => ({ lease_ref: held.lease_ref }), ['lease_grant committed', 'put committed', 'append committed', 'lease_release committed']],
+    ['by token', () => ({ token: held.fencing_token }), ['lease_grant committed', 'put committed', 'append committed', 'lease_release committed']],
+    ['by action', () => ({ action: 'append' }), ['append committed']],
+    ['by outcome', () => ({ outcome: 'rejected' }), ['put rejected', 'lease_refuse rejected']],
+    ['by code', () => ({ code: 'ttl_out_of_range' }), ['lease_refuse rejected']],
+    ['by request', () => ({ request_id: 'the-put' }), ['put committed']],
+    ['by operation', () => ({ operation_id: put.headers['x-operation-id'] ?? '' }), ['put committed']],
+    ['by several at once', () => ({ path: 'ledger/q3.csv', outcome: 'committed', action: 'put', client_id: 'batch-7' }), ['put committed']],
+    ['by what nothing has', () => ({ path: 'absent' }), []],
   ])('%s', async (_what, parameters, expected) => {
     expect(await actions(parameters())).toEqual(expected);
   });
@@ -83,7 +155,25 @@ describe('a filter', () => {
     expect((await query({ since: '2030-01-01T00:00:00+02:00', until: '2030-01-01T00:00:00Z' })).records).toEqual([]);
   });
 
-  it.each(['token=0', 'token=01', 'token=x', 'action=explode', 'outcome=good', 'code=none', 'since=yesterday', 'until=2026-13-01T00:00:00Z', 'since=2026-01-01', 'limit=0', 'limit=1001', 'order=random', 'cursor=!', 'volume=', 'path=..%2Fx', 'unknown=1', 'volume=v&volume=w'])('%s is 400', async (text) => {
+  it.each([
+    'token=0',
+    'token=01',
+    'token=x',
+    'action=explode',
+    'outcome=good',
+    'code=none',
+    'since=yesterday',
+    'until=2026-13-01T00:00:00Z',
+    'since=2026-01-01',
+    'limit=0',
+    'limit=1001',
+    'order=random',
+    'cursor=!',
+    'volume=',
+    'path=..%2Fx',
+    'unknown=1',
+    'volume=v&volume=w',
+  ])('%s is 400', async (text) => {
     expect(verdictOf(await gateway.client.send('GET', `/v1/audit?${text}`))).toMatch(/^400 (invalid_request|invalid_token|invalid_path)$/);
   });
 
@@ -116,15 +206,27 @@ describe('pages', () => {
 
 describe('a stream', () => {
   it('as NDJSON has everything that matches, one record a line', async () => {
-    const answer = await gateway.client.send('GET', '/v1/audit', { query: { volume: 'v', order: 'asc' }, headers: { accept: 'application/x-ndjson' } });
-    expect(answer.headers).toMatchObject({ 'content-type': expect.stringMatching(/^application\/x-ndjson/), vary: expect.stringContaining('Accept') });
-    const lines = textOf(answer).trimEnd().split('\n').map((line) => JSON.parse(line) as RecordJson);
+    const answer = await gateway.client.send('GET', '/v1/audit', {
+      query: { volume: 'v', order: 'asc' },
+      headers: { accept: 'application/x-ndjson' },
+    });
+    expect(answer.headers).toMatchObject({
+      'content-type': expect.stringMatching(/^application\/x-ndjson/),
+      vary: expect.stringContaining('Accept'),
+    });
+    const lines = textOf(answer)
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as RecordJson);
     expect(lines).toEqual((await query({ volume: 'v', order: 'asc', limit: 1_000 })).records);
   });
 
   it('as CSV has a header, quotes what must be, and lets no cell begin a formula', async () => {
     const answer = await gateway.client.send('GET', '/v1/audit', { query: { path: '=SUM(A1)' }, headers: { accept: 'text/csv' } });
-    expect(answer.headers).toMatchObject({ 'content-type': expect.stringMatching(/^text\/csv/), 'content-disposition': expect.stringContaining('attachment') });
+    expect(answer.headers).toMatchObject({
+      'content-type': expect.stringMatching(/^text\/csv/),
+      'content-disposition': expect.stringContaining('attachment'),
+    });
     const [header, row, ...rest] = textOf(answer).split('\r\n');
     expect([header, rest]).toEqual([COLUMNS.join(','), ['']]);
     expect(row).toContain(`,'=SUM(A1),`);
@@ -133,12 +235,24 @@ describe('a stream', () => {
   });
 
   it('is chosen by Accept; anything else is JSON', async () => {
-    const types = { 'text/csv;q=0.5, application/x-ndjson': 'application/x-ndjson', 'application/json, text/csv;q=0.1': 'application/json', '*/*': 'application/json', 'text/html': 'application/json', 'text/*': 'text/csv' };
-    for (const [accept, type] of Object.entries(types)) expect([accept, (await gateway.client.send('GET', '/v1/audit', { headers: { accept } })).headers['content-type']?.split(';')[0]]).toEqual([accept, type]);
+    const types = {
+      'text/csv;q=0.5, application/x-ndjson': 'application/x-ndjson',
+      'application/json, text/csv;q=0.1': 'application/json',
+      '*/*': 'application/json',
+      'text/html': 'application/json',
+      'text/*': 'text/csv',
+    };
+    for (const [accept, type] of Object.entries(types))
+      expect([accept, (await gateway.client.send('GET', '/v1/audit', { headers: { accept } })).headers['content-type']?.split(';')[0]]).toEqual([
+        accept,
+        type,
+      ]);
   });
 
   it('that a client reads slowly holds nothing up, and its client may leave in the middle', async () => {
-    await Promise.all(Array.from({ length: 100 }, (_, i) => gateway.client.put(`v/many/${'long-name-'.repeat(20)}${i}`, '', { 'if-match': '"never"' })));
+    await Promise.all(
+      Array.from({ length: 100 }, (_, i) => gateway.client.put(`v/many/${'long-name-'.repeat(20)}${i}`, '', { 'if-match': '"never"' })),
+    );
     const slow = gateway.raw();
     slow.send(head('GET /v1/audit', 'Accept: application/x-ndjson'));
     await slow.until(() => slow.received.length > 0);
@@ -156,7 +270,9 @@ describe('a query sees every decision whose answer was sent before it', () => {
       const written = await gateway.client.put('v/seen', String(i));
       expect((await query({ operation_id: written.headers['x-operation-id'] ?? '' })).records).toMatchObject([{ outcome: 'committed' }]);
       const refused = await gateway.client.put(`v/seen-${i}`, 'x', { 'if-match': '"no"' });
-      expect((await query({ request_id: refused.headers['x-request-id'] ?? '' })).records).toMatchObject([{ outcome: 'rejected', code: 'precondition_failed' }]);
+      expect((await query({ request_id: refused.headers['x-request-id'] ?? '' })).records).toMatchObject([
+        { outcome: 'rejected', code: 'precondition_failed' },
+      ]);
     }
   });
 
@@ -168,13 +284,19 @@ describe('a query sees every decision whose answer was sent before it', () => {
     expect(records.length).toBeLessThan(rounds / 4);
     await gateway.client.put('v/flood', 'x', { 'x-fencing-token': '77777778' });
     await gateway.client.put('v/flood', 'x', { 'x-fencing-token': '77777777', 'x-client-id': 'another' });
-    expect((await query({ path: 'flood' })).records.slice(0, 2)).toMatchObject([{ client_id: 'another', count: 1 }, { fencing_token: '77777778', count: 1 }]);
+    expect((await query({ path: 'flood' })).records.slice(0, 2)).toMatchObject([
+      { client_id: 'another', count: 1 },
+      { fencing_token: '77777778', count: 1 },
+    ]);
   });
 
   it('broken requests are counted per address', async () => {
-    for (let i = 0; i < 5; i += 1) await ask(gateway.raw(), 'PUT /v1/files/v/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx');
+    for (let i = 0; i < 5; i += 1)
+      await ask(gateway.raw(), 'PUT /v1/files/v/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx');
     const { records } = await query({ code: 'invalid_request', outcome: 'rejected' });
-    expect(records.filter(({ path }) => path === null)).toMatchObject([{ action: 'put', count: 5, principal: null, remote_address: '127.0.0.1', status: 400 }]);
+    expect(records.filter(({ path }) => path === null)).toMatchObject([
+      { action: 'put', count: 5, principal: null, remote_address: '127.0.0.1', status: 400 },
+    ]);
   });
 });
 
@@ -182,9 +304,22 @@ describe('verify', () => {
   it('says that the chain is whole, from any place on', async () => {
     const whole = jsonOf<Record<string, number | boolean | string>>(await gateway.client.send('GET', '/v1/audit/verify'));
     const { records } = await query({ limit: 1 });
-    expect(whole).toEqual({ valid: true, records: records[0]?.seq, first_seq: 1, last_seq: records[0]?.seq, head_hash: records[0]?.['hash'], first_bad_seq: null });
-    expect(jsonOf(await gateway.client.send('GET', '/v1/audit/verify', { query: { from_seq: 10 } }))).toMatchObject({ valid: true, first_seq: 10, records: Number(records[0]?.seq) - 9 });
-    expect(jsonOf(await gateway.client.send('GET', '/readyz'))).toMatchObject({ journal: { healthy: true, head_seq: records[0]?.seq, head_hash: records[0]?.['hash'] } });
+    expect(whole).toEqual({
+      valid: true,
+      records: records[0]?.seq,
+      first_seq: 1,
+      last_seq: records[0]?.seq,
+      head_hash: records[0]?.['hash'],
+      first_bad_seq: null,
+    });
+    expect(jsonOf(await gateway.client.send('GET', '/v1/audit/verify', { query: { from_seq: 10 } }))).toMatchObject({
+      valid: true,
+      first_seq: 10,
+      records: Number(records[0]?.seq) - 9,
+    });
+    expect(jsonOf(await gateway.client.send('GET', '/readyz'))).toMatchObject({
+      journal: { healthy: true, head_seq: records[0]?.seq, head_hash: records[0]?.['hash'] },
+    });
     expect(verdictOf(await gateway.client.send('GET', '/v1/audit/verify', { query: { from_seq: -1 } }))).toBe('400 invalid_request');
   });
 });

@@ -10,7 +10,9 @@ import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts
 /** Conditions and digests of writes: judged on the headers, and again inside the commit section. */
 
 let gateway: VolumesGateway;
-beforeAll(async () => { gateway = await startVolumes(); });
+beforeAll(async () => {
+  gateway = await startVolumes();
+});
 afterAll(() => gateway.stop());
 
 const etagOf = async (name: string): Promise<string> => (await gateway.client.get(name)).headers['etag'] ?? '';
@@ -34,7 +36,9 @@ describe('races', () => {
   it('B7: of 32 that create only, exactly one does', async () => {
     for (let round = 0; round < TIER.raceRounds; round += 1) {
       const name = `v/create-${round}`;
-      const answers = await Promise.all(Array.from({ length: TIER.raceClients }, (_, i) => gateway.client.put(name, String(i), { 'if-none-match': '*', 'x-lock-wait-ms': '30000' })));
+      const answers = await Promise.all(
+        Array.from({ length: TIER.raceClients }, (_, i) => gateway.client.put(name, String(i), { 'if-none-match': '*', 'x-lock-wait-ms': '30000' })),
+      );
       expect(tally(answers.map(verdictOf))).toEqual({ '201': 1, '412 precondition_failed': TIER.raceClients - 1 });
       expect(textOf(await gateway.client.get(name))).toBe(String(answers.findIndex(({ status }) => status === 201)));
     }
@@ -55,7 +59,10 @@ describe('races', () => {
     const etag = await etagOf('v/slow');
     const slow = gateway.raw();
     slow.send(`${head('PUT /v1/files/v/slow', `If-Match: ${etag}`, 'Content-Length: 10')}01234`);
-    await eventually(() => stagedNames(gateway.path('v')), (names) => names.length > 0);
+    await eventually(
+      () => stagedNames(gateway.path('v')),
+      (names) => names.length > 0,
+    );
     for (let i = 0; i < 20; i += 1) expect((await gateway.client.get('v/slow')).status).toBe(200);
     expect((await gateway.client.put('v/slow', 'two', { 'if-match': etag })).status).toBe(200);
     slow.send('56789');
@@ -66,9 +73,16 @@ describe('races', () => {
 
 describe('a condition', () => {
   it.each([
-    ['If-Match of what is not there', 'v/absent', { 'if-match': '"x"' }, '412 precondition_failed'], ['If-Match: * of what is not there', 'v/absent', { 'if-match': '*' }, '412 precondition_failed'], ['If-None-Match: * of what is there', 'v/there', { 'if-none-match': '*' }, '412 precondition_failed'],
-    ['If-None-Match of another version', 'v/there', { 'if-none-match': '"x"' }, '200'], ['If-Match: * of what is there', 'v/there', { 'if-match': '*' }, '200'], ['If-Match in a list of many', 'v/there', { 'if-match': '"a", "b","c"' }, '412 precondition_failed'],
-    ['unquoted', 'v/there', { 'if-match': 'abc' }, '400 invalid_request'], ['empty', 'v/there', { 'if-match': '' }, '400 invalid_request'], ['half quoted', 'v/there', { 'if-none-match': '"abc' }, '400 invalid_request'], ['a star in a list', 'v/there', { 'if-match': '*, "a"' }, '400 invalid_request'],
+    ['If-Match of what is not there', 'v/absent', { 'if-match': '"x"' }, '412 precondition_failed'],
+    ['If-Match: * of what is not there', 'v/absent', { 'if-match': '*' }, '412 precondition_failed'],
+    ['If-None-Match: * of what is there', 'v/there', { 'if-none-match': '*' }, '412 precondition_failed'],
+    ['If-None-Match of another version', 'v/there', { 'if-none-match': '"x"' }, '200'],
+    ['If-Match: * of what is there', 'v/there', { 'if-match': '*' }, '200'],
+    ['If-Match in a list of many', 'v/there', { 'if-match': '"a", "b","c"' }, '412 precondition_failed'],
+    ['unquoted', 'v/there', { 'if-match': 'abc' }, '400 invalid_request'],
+    ['empty', 'v/there', { 'if-match': '' }, '400 invalid_request'],
+    ['half quoted', 'v/there', { 'if-none-match': '"abc' }, '400 invalid_request'],
+    ['a star in a list', 'v/there', { 'if-match': '*, "a"' }, '400 invalid_request'],
   ])('%s', async (_what, name, headers, verdict) => {
     await gateway.client.put('v/there', 'there');
     const before = await quietSnapshot(gateway.path('v'));
@@ -91,11 +105,22 @@ describe('a condition', () => {
 });
 
 describe('digests', () => {
-  const of = (algorithm: 'sha256' | 'sha512', text: string): string => `${algorithm.replace('sha', 'sha-')}=:${createHash(algorithm).update(text).digest('base64')}:`;
+  const of = (algorithm: 'sha256' | 'sha512', text: string): string =>
+    `${algorithm.replace('sha', 'sha-')}=:${createHash(algorithm).update(text).digest('base64')}:`;
   it.each([
-    ['content-digest', of('sha256', 'hello'), '201'], ['content-digest', of('sha512', 'hello'), '201'], ['repr-digest', of('sha256', 'hello'), '201'], ['repr-digest', of('sha512', 'hello'), '201'], ['content-digest', `${of('sha256', 'hello')}, ${of('sha512', 'hello')}`, '201'],
-    ['content-digest', `md5=:${Buffer.alloc(16).toString('base64')}:, ${of('sha256', 'hello')}`, '201'], ['content-digest', of('sha256', 'hullo'), '400 digest_mismatch'], ['repr-digest', of('sha512', 'hullo'), '400 digest_mismatch'],
-    ['content-digest', `${of('sha256', 'hello')}, ${of('sha512', 'hullo')}`, '400 digest_mismatch'], ['content-digest', 'sha-256=hello', '400 invalid_request'], ['content-digest', 'sha-256=:AAAA:', '400 invalid_request'], ['repr-digest', '!!!', '400 invalid_request'], ['content-digest', '', '201'],
+    ['content-digest', of('sha256', 'hello'), '201'],
+    ['content-digest', of('sha512', 'hello'), '201'],
+    ['repr-digest', of('sha256', 'hello'), '201'],
+    ['repr-digest', of('sha512', 'hello'), '201'],
+    ['content-digest', `${of('sha256', 'hello')}, ${of('sha512', 'hello')}`, '201'],
+    ['content-digest', `md5=:${Buffer.alloc(16).toString('base64')}:, ${of('sha256', 'hello')}`, '201'],
+    ['content-digest', of('sha256', 'hullo'), '400 digest_mismatch'],
+    ['repr-digest', of('sha512', 'hullo'), '400 digest_mismatch'],
+    ['content-digest', `${of('sha256', 'hello')}, ${of('sha512', 'hullo')}`, '400 digest_mismatch'],
+    ['content-digest', 'sha-256=hello', '400 invalid_request'],
+    ['content-digest', 'sha-256=:AAAA:', '400 invalid_request'],
+    ['repr-digest', '!!!', '400 invalid_request'],
+    ['content-digest', '', '201'],
   ])('%s: %s is %s', async (name, value, verdict) => {
     await gateway.client.delete('v/digest');
     const before = await quietSnapshot(gateway.path('v'));
@@ -115,13 +140,17 @@ describe('digests', () => {
 describe('a PUT', () => {
   it('of part of a file, or of a coded body, is refused: what is stored are the bytes that are sent', async () => {
     expect(verdictOf(await gateway.client.put('v/part', 'x', { 'content-range': 'bytes 0-0/5' }))).toBe('400 invalid_request');
-    for (const coding of ['gzip', 'br', 'deflate', 'identity, gzip', 'aws-chunked']) expect(verdictOf(await gateway.client.put('v/part', 'x', { 'content-encoding': coding }))).toBe('415 unsupported_media_type');
+    for (const coding of ['gzip', 'br', 'deflate', 'identity, gzip', 'aws-chunked'])
+      expect(verdictOf(await gateway.client.put('v/part', 'x', { 'content-encoding': coding }))).toBe('415 unsupported_media_type');
     expect((await gateway.client.put('v/part', 'x', { 'content-encoding': 'identity' })).status).toBe(201);
   });
 
   it('takes any Content-Type, and chunks of any size', async () => {
-    for (const type of ['text/plain', 'application/json', 'multipart/form-data; boundary=b', 'nonsense', '']) expect((await gateway.client.put('v/typed', '{"not":', { 'content-type': type })).status).toBeLessThan(300);
-    const chunks = async function* (): AsyncGenerator<Buffer> { for (let i = 0; i < 300; i += 1) yield Buffer.alloc(i, i % 256); };
+    for (const type of ['text/plain', 'application/json', 'multipart/form-data; boundary=b', 'nonsense', ''])
+      expect((await gateway.client.put('v/typed', '{"not":', { 'content-type': type })).status).toBeLessThan(300);
+    const chunks = async function* (): AsyncGenerator<Buffer> {
+      for (let i = 0; i < 300; i += 1) yield Buffer.alloc(i, i % 256);
+    };
     expect((await gateway.client.put('v/chunked', chunks())).status).toBe(201);
     expect(readFileSync(gateway.path('v/chunked')).length).toBe((299 * 300) / 2);
   });

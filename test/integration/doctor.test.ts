@@ -59,7 +59,11 @@ describe('the snapshot', () => {
       locks: [{ resource: 'locks/a', holders: [{ lease_ref: held.lease_ref }], waiters: [{ client_id: 'patient' }], queue_length: 1 }],
       wait_for: [{ holder_lease_ref: held.lease_ref, resource: 'locks/a' }],
       coordinator: { kind: 'embedded', state: 'connected', session_ms: null },
-      volumes: [{ name: 'v', state: 'open' }, { name: 'w', state: 'open' }, { name: 'locks', state: 'lock_only' }],
+      volumes: [
+        { name: 'v', state: 'open' },
+        { name: 'w', state: 'open' },
+        { name: 'locks', state: 'lock_only' },
+      ],
     });
     // Refs only: whoever reads the report must not be able to act for a client.
     for (const secret of [held.lease_id, String(session['session_id'])]) expect(answer.bytes.includes(secret)).toBe(false);
@@ -74,19 +78,38 @@ describe('a queue of more than 100', () => {
     expect(await found('queue_long')).toEqual([]);
     await join();
     expect(await found('queue_long')).toMatchObject([
-      { severity: 'warning', resource: 'locks/popular', fix: null, evidence: { queue_length: 101, holders: [{ lease_ref: held.lease_ref, client_id: 'hog' }] } },
+      {
+        severity: 'warning',
+        resource: 'locks/popular',
+        fix: null,
+        evidence: { queue_length: 101, holders: [{ lease_ref: held.lease_ref, client_id: 'hog' }] },
+      },
     ]);
     expect((await gateway.client.send('GET', '/metrics')).bytes.toString()).toContain('fencegate_lock_queue_length{volume="locks"} 101');
   });
 });
 
-describe('a file changed behind the gateway\'s back', () => {
+describe("a file changed behind the gateway's back", () => {
   const BEHIND: readonly (readonly [string, (path: string) => Promise<void>, string])[] = [
     ['written by another program', (path) => writeFile(path, 'theirs'), 'file'],
     ['appended to', (path) => appendFile(path, 'theirs'), 'file'],
     ['removed', (path) => rm(path), 'absent'],
-    ['replaced by a link', async (path) => { await rm(path); await symlink('/etc/hostname', path); }, 'symbolic_link'],
-    ['replaced by a directory', async (path) => { await rm(path); await mkdir(path); }, 'directory'],
+    [
+      'replaced by a link',
+      async (path) => {
+        await rm(path);
+        await symlink('/etc/hostname', path);
+      },
+      'symbolic_link',
+    ],
+    [
+      'replaced by a directory',
+      async (path) => {
+        await rm(path);
+        await mkdir(path);
+      },
+      'directory',
+    ],
   ];
   it.each(BEHIND)('is found with both tags when it was %s, and nothing is done to it', async (_how, change, now) => {
     const written = jsonOf(await gateway.client.put('v/dir/file', 'ours'));
@@ -94,7 +117,12 @@ describe('a file changed behind the gateway\'s back', () => {
     await change(gateway.path('v/dir/file'));
     const [finding, ...more] = await found('file_changed_behind_gateway');
     expect(more).toEqual([]);
-    expect(finding).toMatchObject({ severity: 'warning', resource: 'v/dir/file', fix: null, evidence: { etag_committed: written['etag'], now, operation_id: written['operation_id'] } });
+    expect(finding).toMatchObject({
+      severity: 'warning',
+      resource: 'v/dir/file',
+      fix: null,
+      evidence: { etag_committed: written['etag'], now, operation_id: written['operation_id'] },
+    });
     const tag = now === 'file' ? (await gateway.client.get('v/dir/file')).headers['etag']?.replace(/^W\//, '') : null;
     expect(finding?.evidence['etag_now']).toBe(tag);
     expect(verdictOf(await fix(finding?.id ?? ''))).toBe('404 not_found');
@@ -179,7 +207,7 @@ describe('what is wrong with journal and volumes', () => {
     expect(await found('audit_chain_broken')).toMatchObject([{ severity: 'critical', evidence: { first_bad_seq: seq }, fix: null }]);
   });
 
-  it('a journal that is not the volume\'s own points to the rebase', async () => {
+  it("a journal that is not the volume's own points to the rebase", async () => {
     await gateway.client.put('v/file', 'x');
     await whileStopped(async (directory) => {
       const journal = journalFile(join(directory, 'data'));
@@ -203,7 +231,9 @@ describe('what is wrong with journal and volumes', () => {
       { ...VOLUMES, w: { path: nowhere } },
     );
     expect(await found('volume_unavailable')).toMatchObject([{ severity: 'critical', evidence: { volume: 'w' } }]);
-    expect(await found('foreign_owner')).toMatchObject([{ severity: 'critical', fix: null, evidence: { volume: 'v', how: expect.stringContaining('/v1/admin/volumes/v/adopt') } }]);
+    expect(await found('foreign_owner')).toMatchObject([
+      { severity: 'critical', fix: null, evidence: { volume: 'v', how: expect.stringContaining('/v1/admin/volumes/v/adopt') } },
+    ]);
   });
 });
 
@@ -217,7 +247,12 @@ describe('a client that goes on although it lost its lease', () => {
     expect(await found('refused_again_and_again')).toEqual([]);
     expect(verdictOf(await zombie.put('v/file', 'x', { 'x-fencing-token': old.fencing_token }))).toBe('412 stale_token');
     expect(await found('refused_again_and_again')).toMatchObject([
-      { severity: 'warning', resource: 'v/file', fix: null, evidence: { count: 10, code: 'stale_token', client_id: 'zombie', fencing_token: old.fencing_token, action: 'put' } },
+      {
+        severity: 'warning',
+        resource: 'v/file',
+        fix: null,
+        evidence: { count: 10, code: 'stale_token', client_id: 'zombie', fencing_token: old.fencing_token, action: 'put' },
+      },
     ]);
   });
 });
@@ -228,10 +263,18 @@ describe('sessions as an administrator sees them', () => {
     const session = jsonOf(await client.post('/v1/sessions', { client_id: 'stuck', ttl_ms: 60_000 }));
     const held = await client.lease('v/file', { session_id: session['session_id'] });
     const next = client.post('/v1/leases', { resource: 'v/file', wait_ms: 30_000, client_id: 'next' });
-    await eventually(async () => jsonOf(await client.send('GET', '/v1/locks/v/file')), ({ queue_length: length }) => length === 1);
+    await eventually(
+      async () => jsonOf(await client.send('GET', '/v1/locks/v/file')),
+      ({ queue_length: length }) => length === 1,
+    );
     const listed = jsonOf<{ sessions: readonly Record<string, unknown>[] }>(await client.send('GET', '/v1/admin/sessions')).sessions;
     expect(listed.find(({ client_id: id }) => id === 'stuck')).toEqual({
-      session_ref: session['session_ref'], principal: 'anonymous', client_id: 'stuck', ttl_ms: 60_000, expires_in_ms: expect.any(Number), lease_count: 1,
+      session_ref: session['session_ref'],
+      principal: 'anonymous',
+      client_id: 'stuck',
+      ttl_ms: 60_000,
+      expires_in_ms: expect.any(Number),
+      lease_count: 1,
     });
 
     expect((await client.send('DELETE', `/v1/admin/sessions/${session['session_ref']}`)).status).toBe(204);
@@ -240,7 +283,13 @@ describe('sessions as an administrator sees them', () => {
     const granted = jsonOf(await next);
     expect(BigInt(String(granted['fencing_token']))).toBeGreaterThan(BigInt(held.fencing_token) + 1n);
     const [broken] = await client.audit({ action: 'lease_break' });
-    expect(broken).toMatchObject({ outcome: 'committed', path: 'file', lease_ref: held.lease_ref, fencing_token: held.fencing_token, high_water_mark: String(BigInt(held.fencing_token) + 1n) });
+    expect(broken).toMatchObject({
+      outcome: 'committed',
+      path: 'file',
+      lease_ref: held.lease_ref,
+      fencing_token: held.fencing_token,
+      high_water_mark: String(BigInt(held.fencing_token) + 1n),
+    });
     expect(verdictOf(await client.send('DELETE', `/v1/admin/sessions/${session['session_ref']}`))).toBe('409 session_ended');
     expect(verdictOf(await client.send('DELETE', '/v1/admin/sessions/nobody'))).toBe('404 session_not_found');
     expect(verdictOf(await client.post(`/v1/sessions/${session['session_id']}/heartbeat`, {}))).toBe('409 session_ended');
@@ -249,7 +298,9 @@ describe('sessions as an administrator sees them', () => {
   it('that hold nothing leave a record too when they are ended by force', async () => {
     const session = jsonOf(await gateway.client.post('/v1/sessions', { client_id: 'idle' }));
     await gateway.client.with({ 'x-client-id': 'operator' }).send('DELETE', `/v1/admin/sessions/${session['session_ref']}`);
-    expect(await gateway.client.audit({ action: 'lease_break' })).toMatchObject([{ outcome: 'committed', volume: null, lease_ref: null, client_id: 'operator' }]);
+    expect(await gateway.client.audit({ action: 'lease_break' })).toMatchObject([
+      { outcome: 'committed', volume: null, lease_ref: null, client_id: 'operator' },
+    ]);
   });
 });
 
@@ -257,10 +308,23 @@ describe('with authentication', () => {
   it('report, fixes and sessions are for administrators', async () => {
     const { directory } = gateway;
     await gateway.halt();
-    gateway = await startVolumes({ volumes: VOLUMES, directory, auth: principalsFile([{ name: 'w', roles: ['writer'] }, { name: 'a', roles: ['auditor'] }, { name: 'root', roles: ['admin'] }]) });
+    gateway = await startVolumes({
+      volumes: VOLUMES,
+      directory,
+      auth: principalsFile([
+        { name: 'w', roles: ['writer'] },
+        { name: 'a', roles: ['auditor'] },
+        { name: 'root', roles: ['admin'] },
+      ]),
+    });
     for (const name of ['w', 'a']) {
       const as = gateway.client.as(bearerOf(name));
-      const answers = [as.send('GET', '/v1/admin/doctor'), as.post('/v1/admin/doctor/fixes', { finding_id: 'x' }), as.send('GET', '/v1/admin/sessions'), as.send('DELETE', '/v1/admin/sessions/x')];
+      const answers = [
+        as.send('GET', '/v1/admin/doctor'),
+        as.post('/v1/admin/doctor/fixes', { finding_id: 'x' }),
+        as.send('GET', '/v1/admin/sessions'),
+        as.send('DELETE', '/v1/admin/sessions/x'),
+      ];
       for (const answer of await Promise.all(answers)) expect(verdictOf(answer)).toBe('403 forbidden');
     }
     expect((await gateway.client.as(bearerOf('root')).send('GET', '/v1/admin/doctor')).status).toBe(200);

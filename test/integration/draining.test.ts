@@ -1,5 +1,5 @@
-import { connect } from 'node:net';
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
 import { RawConnection } from '../support/raw-http.ts';

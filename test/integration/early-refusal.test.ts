@@ -46,7 +46,18 @@ describe('a stale writer', () => {
     writeFileSync(file, '');
     truncateSync(file, 50 * MIB);
     const run = promisify(execFile)('curl', [
-      '-sS', '--fail-with-body', '-o', join(gateway.directory, 'answer'), '-w', '%{http_code} %{size_upload}', '-H', `X-Fencing-Token: ${stale}`, '-H', 'Expect: 100-continue', '-T', file,
+      '-sS',
+      '--fail-with-body',
+      '-o',
+      join(gateway.directory, 'answer'),
+      '-w',
+      '%{http_code} %{size_upload}',
+      '-H',
+      `X-Fencing-Token: ${stale}`,
+      '-H',
+      'Expect: 100-continue',
+      '-T',
+      file,
       `${gateway.url}/v1/files/v/ledger.csv`,
     ]);
     await expect(run).rejects.toMatchObject({ code: 22, stdout: '412 0' });
@@ -70,7 +81,18 @@ describe('a stale writer', () => {
     const file = join(gateway.directory, 'big');
     for (const expectation of ['Expect:', 'Expect: 100-continue']) {
       const { stdout } = await promisify(execFile)('curl', [
-        '-sS', '-o', join(gateway.directory, 'answer'), '-w', '%{http_code}', '-H', `X-Fencing-Token: ${stale}`, '-H', expectation, '-T', file, `${gateway.url}/v1/files/v/ledger.csv`,
+        '-sS',
+        '-o',
+        join(gateway.directory, 'answer'),
+        '-w',
+        '%{http_code}',
+        '-H',
+        `X-Fencing-Token: ${stale}`,
+        '-H',
+        expectation,
+        '-T',
+        file,
+        `${gateway.url}/v1/files/v/ledger.csv`,
       ]);
       expect(stdout).toBe('412');
     }
@@ -125,7 +147,10 @@ describe('R28: a stale token is refused by every verb that changes something', (
     ['DELETE', () => gateway.client.delete('v/ledger.csv', token())],
     ['DELETE of a directory', () => gateway.client.delete('v/ledger.csv/', token())],
     ['mkdir', () => gateway.client.put('v/ledger.csv/', '', token())],
-    ['multipart', () => gateway.client.send('POST', '/v1/files/v/', { headers: { ...token(), 'content-type': 'multipart/form-data; boundary=b' }, body: form })],
+    [
+      'multipart',
+      () => gateway.client.send('POST', '/v1/files/v/', { headers: { ...token(), 'content-type': 'multipart/form-data; boundary=b' }, body: form }),
+    ],
     ['MOVE of the name', () => gateway.client.post('/v1/moves', { from: 'v/ledger.csv', to: 'v/new', from_token: stale })],
     ['MOVE onto the name', () => gateway.client.post('/v1/moves', { from: 'v/full/file', to: 'v/ledger.csv', overwrite: true, to_token: stale })],
     ['MOVE with the token for both', () => gateway.client.post('/v1/moves', { from: 'v/ledger.csv', to: 'v/new' }, token())],

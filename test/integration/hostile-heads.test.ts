@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type TestGateway, removeDirectory, startGateway } from '../support/gateway.ts';
+import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
 import { RawConnection } from '../support/raw-http.ts';
 import { ask, rawVerdict } from '../support/raw-request.ts';
 

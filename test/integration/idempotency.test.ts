@@ -8,7 +8,9 @@ import { bearerOf, principalsFile, startVolumes, type VolumesGateway } from '../
 
 let gateway: VolumesGateway;
 let keys = 0;
-beforeAll(async () => { gateway = await startVolumes(); });
+beforeAll(async () => {
+  gateway = await startVolumes();
+});
 afterAll(() => gateway.stop());
 
 const newKey = (): { 'idempotency-key': string } => ({ 'idempotency-key': `"key-${(keys += 1)}"` });
@@ -23,7 +25,12 @@ describe('a retry with the same key', () => {
     expect([first.status, again.status, at('v/log')]).toEqual([201, 201, 'line;']);
     expect(textOf(again)).toBe(textOf(first));
     expect(first.headers).not.toHaveProperty('idempotency-replayed');
-    expect(again.headers).toMatchObject({ ...REPLAYED, etag: first.headers['etag'], 'x-fencing-token': first.headers['x-fencing-token'], 'x-operation-id': first.headers['x-operation-id'] });
+    expect(again.headers).toMatchObject({
+      ...REPLAYED,
+      etag: first.headers['etag'],
+      'x-fencing-token': first.headers['x-fencing-token'],
+      'x-operation-id': first.headers['x-operation-id'],
+    });
     expect(await gateway.client.audit({ path: 'log', action: 'append' })).toHaveLength(1);
   });
 
@@ -31,10 +38,18 @@ describe('a retry with the same key', () => {
     const { client } = gateway;
     await client.put('v/verbs/a', 'a');
     await client.put('v/verbs/b', 'b');
-    const form = { headers: { 'content-type': 'multipart/form-data; boundary=b' }, body: '--b\r\nContent-Disposition: form-data; name="f"; filename="up"\r\n\r\nx\r\n--b--\r\n' };
+    const form = {
+      headers: { 'content-type': 'multipart/form-data; boundary=b' },
+      body: '--b\r\nContent-Disposition: form-data; name="f"; filename="up"\r\n\r\nx\r\n--b--\r\n',
+    };
     const verbs: (readonly [string, (headers: Headers) => ReturnType<typeof client.put>])[] = [
-      ['put', (headers) => client.put('v/verbs/put', 'x', headers)], ['patch', (headers) => client.patch('v/verbs/a', 'bytes=0-0', 'x', headers)], ['delete', (headers) => client.delete('v/verbs/b', headers)], ['mkdir', (headers) => client.put('v/verbs/d/', '', headers)],
-      ['rmdir', (headers) => client.delete('v/verbs/d/', headers)], ['move', (headers) => client.post('/v1/moves', { from: 'v/verbs/a', to: 'v/verbs/moved' }, headers)], ['copy', (headers) => client.post('/v1/copies', { from: 'v/verbs/moved', to: 'v/verbs/copied' }, headers)],
+      ['put', (headers) => client.put('v/verbs/put', 'x', headers)],
+      ['patch', (headers) => client.patch('v/verbs/a', 'bytes=0-0', 'x', headers)],
+      ['delete', (headers) => client.delete('v/verbs/b', headers)],
+      ['mkdir', (headers) => client.put('v/verbs/d/', '', headers)],
+      ['rmdir', (headers) => client.delete('v/verbs/d/', headers)],
+      ['move', (headers) => client.post('/v1/moves', { from: 'v/verbs/a', to: 'v/verbs/moved' }, headers)],
+      ['copy', (headers) => client.post('/v1/copies', { from: 'v/verbs/moved', to: 'v/verbs/copied' }, headers)],
       ['upload', (headers) => client.send('POST', '/v1/files/v/verbs/', { ...form, headers: { ...form.headers, ...headers } })],
     ];
     for (const [verb, run] of verbs) {
@@ -85,10 +100,19 @@ describe('a retry with the same key', () => {
     expect([again.headers['idempotency-replayed'], textOf(again), at('v/restart')]).toEqual(['true', textOf(first), 'once']);
     const operation = jsonOf(await gateway.client.send('GET', '/v1/operations', { query: { idempotency_key: `key-${keys}` } }));
     expect(operation).toEqual({
-      operation_id: first.headers['x-operation-id'], action: 'append', resource: 'v/restart', outcome: 'committed', code: null, at: expect.stringMatching(/Z$/), etag: first.headers['etag'], fencing_token: first.headers['x-fencing-token'],
+      operation_id: first.headers['x-operation-id'],
+      action: 'append',
+      resource: 'v/restart',
+      outcome: 'committed',
+      code: null,
+      at: expect.stringMatching(/Z$/),
+      etag: first.headers['etag'],
+      fencing_token: first.headers['x-fencing-token'],
     });
-    for (const query of [`/${first.headers['x-operation-id']}`, `?request_id=${encodeURIComponent(first.headers['x-request-id'] ?? '')}`]) expect(jsonOf(await gateway.client.send('GET', `/v1/operations${query}`))).toEqual(operation);
-    for (const query of ['', '?idempotency_key=a&request_id=b', '?other=1']) expect(verdictOf(await gateway.client.send('GET', `/v1/operations${query}`))).toBe('400 invalid_request');
+    for (const query of [`/${first.headers['x-operation-id']}`, `?request_id=${encodeURIComponent(first.headers['x-request-id'] ?? '')}`])
+      expect(jsonOf(await gateway.client.send('GET', `/v1/operations${query}`))).toEqual(operation);
+    for (const query of ['', '?idempotency_key=a&request_id=b', '?other=1'])
+      expect(verdictOf(await gateway.client.send('GET', `/v1/operations${query}`))).toBe('400 invalid_request');
   });
 });
 
@@ -98,7 +122,13 @@ describe('another request with the same key', () => {
     const digest = (byte: number): string => `sha-256=:${Buffer.alloc(32, byte).toString('base64')}:`;
     const key = newKey();
     await client.put('v/other', 'x', key);
-    for (const [body, headers] of [['xx', {}], ['x', { 'if-match': '"a"' }], ['x', { 'if-none-match': '*' }], ['x', { 'content-digest': digest(1) }], ['x', { 'repr-digest': digest(2) }]] as const) {
+    for (const [body, headers] of [
+      ['xx', {}],
+      ['x', { 'if-match': '"a"' }],
+      ['x', { 'if-none-match': '*' }],
+      ['x', { 'content-digest': digest(1) }],
+      ['x', { 'repr-digest': digest(2) }],
+    ] as const) {
       expect(verdictOf(await client.put('v/other', body, { ...key, ...headers }))).toBe('422 idempotency_key_reused');
     }
     const patched = newKey();
@@ -117,7 +147,12 @@ describe('another request with the same key', () => {
     expect((await client.put('v/scope/a', 'x', key)).status).toBe(201);
     expect((await client.put('v/scope/b', 'longer', key)).headers).not.toHaveProperty('idempotency-replayed');
     expect((await client.delete('v/scope/a', key)).headers).not.toHaveProperty('idempotency-replayed');
-    const guarded = await startVolumes({ auth: principalsFile([{ name: 'a', roles: ['writer'] }, { name: 'b', roles: ['writer'] }]) });
+    const guarded = await startVolumes({
+      auth: principalsFile([
+        { name: 'a', roles: ['writer'] },
+        { name: 'b', roles: ['writer'] },
+      ]),
+    });
     expect(verdictOf(await guarded.client.as(bearerOf('a')).put('v/a', 'x', key))).toBe('201');
     const other = await guarded.client.as(bearerOf('b')).put('v/a', 'x', key);
     expect([other.status, other.headers['idempotency-replayed']]).toEqual([200, undefined]);
@@ -131,7 +166,10 @@ describe('another request with the same key', () => {
     await slow.until(() => slow.received.includes('100 Continue'));
     expect(verdictOf(await gateway.client.put('v/running', 'done', { 'idempotency-key': '"running"' }))).toBe('409 idempotency_in_progress');
     slow.close();
-    const answer = await eventually(() => gateway.client.put('v/running', 'done', { 'idempotency-key': '"running"' }), ({ status }) => status !== 409);
+    const answer = await eventually(
+      () => gateway.client.put('v/running', 'done', { 'idempotency-key': '"running"' }),
+      ({ status }) => status !== 409,
+    );
     expect([answer.status, answer.headers['idempotency-replayed']]).toEqual([201, undefined]);
   });
 });
@@ -149,8 +187,25 @@ describe('a refusal is not stored', () => {
 });
 
 describe('the form of a key', () => {
-  it.each([['"a b"', '400'], ['', '400'], ['"', '400'], ['"unterminated', '400'], ['x'.repeat(256), '400'], ['\u00fc', '400'], ['"8e03978e-40d5-43dd-bc93-6894a57f9324"', '201'], ['8e03978e', '201'], ['"q\\"uote"', '201'], ['x'.repeat(255), '201']])('%j: %s', async (value, verdict) => {
-    const answer = await ask(gateway.raw(), Buffer.from(`${head(`PUT /v1/files/v/form-${value.length}-${Buffer.from(value).toString('hex').slice(0, 40)}`, `Idempotency-Key: ${value}`, 'Content-Length: 1')}x`, 'latin1'));
+  it.each([
+    ['"a b"', '400'],
+    ['', '400'],
+    ['"', '400'],
+    ['"unterminated', '400'],
+    ['x'.repeat(256), '400'],
+    ['\u00fc', '400'],
+    ['"8e03978e-40d5-43dd-bc93-6894a57f9324"', '201'],
+    ['8e03978e', '201'],
+    ['"q\\"uote"', '201'],
+    ['x'.repeat(255), '201'],
+  ])('%j: %s', async (value, verdict) => {
+    const answer = await ask(
+      gateway.raw(),
+      Buffer.from(
+        `${head(`PUT /v1/files/v/form-${value.length}-${Buffer.from(value).toString('hex').slice(0, 40)}`, `Idempotency-Key: ${value}`, 'Content-Length: 1')}x`,
+        'latin1',
+      ),
+    );
     expect(rawVerdict(answer).split(' ')[0]).toBe(verdict);
   });
 

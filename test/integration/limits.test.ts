@@ -7,13 +7,22 @@ import { bearerOf, principalsFile, startVolumes, type VolumesGateway } from '../
 
 /** Limits and patience, of the whole gateway and of a volume. */
 
-const AUTH = principalsFile([{ name: 'one', roles: ['reader', 'writer'] }, { name: 'two', roles: ['reader', 'writer'] }]);
+const AUTH = principalsFile([
+  { name: 'one', roles: ['reader', 'writer'] },
+  { name: 'two', roles: ['reader', 'writer'] },
+]);
 const as = (name: string): string => `Authorization: Bearer ${bearerOf(name)}`;
 let gateway: VolumesGateway;
 beforeAll(async () => {
   gateway = await startVolumes({
-    auth: AUTH, volumes: { v: {}, small: { limits: { body_bytes: 100 } }, quota: { limits: { staged_bytes: 100 } } },
-    environment: { FENCEGATE_BODY_MAX_BYTES: '1000', FENCEGATE_UPLOADS_MAX: '2', FENCEGATE_UPLOAD_IDLE_MS: '1000', FENCEGATE_UPLOAD_MIN_BYTES_PER_SECOND: '50' },
+    auth: AUTH,
+    volumes: { v: {}, small: { limits: { body_bytes: 100 } }, quota: { limits: { staged_bytes: 100 } } },
+    environment: {
+      FENCEGATE_BODY_MAX_BYTES: '1000',
+      FENCEGATE_UPLOADS_MAX: '2',
+      FENCEGATE_UPLOAD_IDLE_MS: '1000',
+      FENCEGATE_UPLOAD_MIN_BYTES_PER_SECOND: '50',
+    },
   });
 });
 afterAll(() => gateway.stop());
@@ -25,10 +34,17 @@ async function upload(name: string, principal: string, ...framing: string[]): Pr
   await connection.until(() => connection.received.includes('\r\n\r\n'));
   return connection;
 }
-const nothingStaged = (volume: string) => eventually(() => stagedNames(gateway.path(volume)), (names) => names.length === 0);
+const nothingStaged = (volume: string) =>
+  eventually(
+    () => stagedNames(gateway.path(volume)),
+    (names) => names.length === 0,
+  );
 
 describe('a body that is too large', () => {
-  it.each([['v', 1_000], ['small', 100]])('declared, on %s: 413 before a byte of it; exactly %i bytes are not too large', async (volume, max) => {
+  it.each([
+    ['v', 1_000],
+    ['small', 100],
+  ])('declared, on %s: 413 before a byte of it; exactly %i bytes are not too large', async (volume, max) => {
     const refused = await upload(`${volume}/a`, 'one', `Content-Length: ${max + 1}`);
     expect([refused.received.includes('100 Continue'), rawVerdict(await refused.answer())]).toEqual([false, '413 body_too_large']);
     const client = gateway.client.as(bearerOf('one'));
@@ -36,7 +52,10 @@ describe('a body that is too large', () => {
     expect(jsonOf(await client.put(`${volume}/a`, 'x'.repeat(max + 1)))).toMatchObject({ code: 'body_too_large', body_bytes_max: max });
   });
 
-  it.each([['v', 1_000], ['small', 100]])('in chunks, on %s: 413 as soon as it is, and nothing is left of it', async (volume, max) => {
+  it.each([
+    ['v', 1_000],
+    ['small', 100],
+  ])('in chunks, on %s: 413 as soon as it is, and nothing is left of it', async (volume, max) => {
     const connection = await upload(`${volume}/chunked`, 'one', 'Transfer-Encoding: chunked');
     expect(connection.received).toContain('100 Continue');
     const size = max + 1;
@@ -55,7 +74,10 @@ describe('uploads at once', () => {
     expect((await gateway.client.as(bearerOf('two')).put('v/u3', 'x')).status).toBe(201);
     expect((await gateway.client.as(bearerOf('one')).get('v/u3')).status).toBe(200);
     first.close();
-    await eventually(() => gateway.client.as(bearerOf('one')).put('v/u4', 'x'), ({ status }) => status === 201);
+    await eventually(
+      () => gateway.client.as(bearerOf('one')).put('v/u4', 'x'),
+      ({ status }) => status === 201,
+    );
     second.send('x');
     expect((await second.answer()).status).toBe(201);
   });
@@ -91,10 +113,19 @@ describe('patience with a body', () => {
   it('that trickles below the least rate ends too, though it never stands still', async () => {
     const connection = await upload('v/trickle', 'one', 'Content-Length: 1000');
     let over = false;
-    const answer = connection.answer().finally(() => { over = true; });
-    await eventually(() => { if (!over) connection.send('x'); return over; }, (ended) => ended);
+    const answer = connection.answer().finally(() => {
+      over = true;
+    });
+    await eventually(
+      () => {
+        if (!over) connection.send('x');
+        return over;
+      },
+      (ended) => ended,
+    );
     expect(rawVerdict(await answer)).toMatch(/^(408 upload_timeout|201|400 incomplete_body)$/);
-    if (rawVerdict(await answer) !== '408 upload_timeout') expect(textOf(await gateway.client.as(bearerOf('one')).get('v/trickle'))).toHaveLength(1_000);
+    if (rawVerdict(await answer) !== '408 upload_timeout')
+      expect(textOf(await gateway.client.as(bearerOf('one')).get('v/trickle'))).toHaveLength(1_000);
   });
 
   it('of JSON has the same limit', async () => {
@@ -114,7 +145,10 @@ describe('the rate limit', () => {
     for (const answer of refused) expect([verdictOf(answer), answer.headers['retry-after']]).toEqual(['429 rate_limited', '1']);
     expect((await limited.client.as(bearerOf('two')).get('v/')).status).toBe(200);
     for (const target of ['/healthz', '/readyz']) expect((await limited.client.send('GET', target)).status).toBe(200);
-    await eventually(() => one.get('v/'), ({ status }) => status === 200);
+    await eventually(
+      () => one.get('v/'),
+      ({ status }) => status === 200,
+    );
     await limited.stop();
   });
 });

@@ -4,15 +4,24 @@ import { jsonOf, verdictOf } from '../support/gateway-client.ts';
 import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
 
 interface Page {
-  readonly entries: readonly { readonly name: string | null; readonly name_base64: string | null; readonly type: string; readonly size_bytes: number | null; readonly modified_at: string | null }[];
+  readonly entries: readonly {
+    readonly name: string | null;
+    readonly name_base64: string | null;
+    readonly type: string;
+    readonly size_bytes: number | null;
+    readonly modified_at: string | null;
+  }[];
   readonly next_cursor: string | null;
 }
 
 let gateway: VolumesGateway;
-beforeAll(async () => { gateway = await startVolumes(); });
+beforeAll(async () => {
+  gateway = await startVolumes();
+});
 afterAll(() => gateway.stop());
 
-const page = async (name: string, query: Record<string, string | number> = {}): Promise<Page> => jsonOf<Page>(await gateway.client.send('GET', `/v1/files/${name}`, { query }));
+const page = async (name: string, query: Record<string, string | number> = {}): Promise<Page> =>
+  jsonOf<Page>(await gateway.client.send('GET', `/v1/files/${name}`, { query }));
 
 describe('a listing', () => {
   it('has name, type, size and time of each entry, and null for what does not apply', async () => {
@@ -20,7 +29,13 @@ describe('a listing', () => {
     await gateway.client.put('v/shape/sub/', '');
     expect(await page('v/shape/')).toEqual({
       entries: [
-        { name: 'file', name_base64: null, type: 'file', size_bytes: 5, modified_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) },
+        {
+          name: 'file',
+          name_base64: null,
+          type: 'file',
+          size_bytes: 5,
+          modified_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        },
         { name: 'sub', name_base64: null, type: 'directory', size_bytes: null, modified_at: expect.any(String) },
       ],
       next_cursor: null,
@@ -53,7 +68,9 @@ describe('a listing', () => {
     const raw = [Buffer.from([0x66, 0xfc, 0x72]), Buffer.from([0xff, 0xfe]), Buffer.from([0x61, 0xed, 0xa0, 0x80])];
     for (const name of raw) writeFileSync(Buffer.concat([Buffer.from(`${gateway.path('v/bytes')}/`), name]), 'x');
     const { entries } = await page('v/bytes/');
-    expect(entries.map(({ name, name_base64: base64 }) => [name, base64])).toEqual([...raw].sort(Buffer.compare).map((name) => [null, name.toString('base64')]));
+    expect(entries.map(({ name, name_base64: base64 }) => [name, base64])).toEqual(
+      [...raw].sort(Buffer.compare).map((name) => [null, name.toString('base64')]),
+    );
   });
 
   it('does not show what belongs to the gateway or to an NFS client', async () => {
@@ -65,8 +82,16 @@ describe('a listing', () => {
   });
 
   it.each([
-    ['limit=0', '400 invalid_request'], ['limit=-1', '400 invalid_request'], ['limit=10001', '400 invalid_request'], ['limit=x', '400 invalid_request'], ['limit=1&limit=2', '400 invalid_request'], ['cursor=%21%21', '400 invalid_request'],
-    ['cursor=', '400 invalid_request'], ['depth=1', '400 invalid_request'], ['limit=10000', '200'], [`cursor=${Buffer.from('../../x').toString('base64url')}`, '200'],
+    ['limit=0', '400 invalid_request'],
+    ['limit=-1', '400 invalid_request'],
+    ['limit=10001', '400 invalid_request'],
+    ['limit=x', '400 invalid_request'],
+    ['limit=1&limit=2', '400 invalid_request'],
+    ['cursor=%21%21', '400 invalid_request'],
+    ['cursor=', '400 invalid_request'],
+    ['depth=1', '400 invalid_request'],
+    ['limit=10000', '200'],
+    [`cursor=${Buffer.from('../../x').toString('base64url')}`, '200'],
   ])('?%s: %s', async (query, verdict) => {
     expect(verdictOf(await gateway.client.send('GET', `/v1/files/v/many/?${query}`))).toBe(verdict);
   });

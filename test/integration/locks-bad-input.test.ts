@@ -8,7 +8,9 @@ import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts
 let gateway: VolumesGateway;
 let locks: LockClient;
 beforeAll(async () => {
-  gateway = await startVolumes({ volumes: { v: {}, locks: { path: null }, strict: { path: null, lease: { ttl_ms_min: 5_000, ttl_ms_max: 10_000, max_hold_ms: 20_000 } } } });
+  gateway = await startVolumes({
+    volumes: { v: {}, locks: { path: null }, strict: { path: null, lease: { ttl_ms_min: 5_000, ttl_ms_max: 10_000, max_hold_ms: 20_000 } } },
+  });
   locks = new LockClient(gateway.client);
 });
 afterAll(() => gateway.stop());
@@ -29,8 +31,12 @@ describe('numbers outside their bounds are 400 and name them', () => {
   });
 
   it.each([
-    ['wait_ms', '60000', [-1, 60_001, 0.5, '1']], ['max_wait_ms', null, [-1, 1.5, 'soon']], ['priority', '9', [-1, 10, 1.5]], ['lock_delay_ms', '3600000', [-1, 3_600_001]],
-    ['max_hold_ms', null, [0, -5]], ['ttl_ms', null, ['x', true]],
+    ['wait_ms', '60000', [-1, 60_001, 0.5, '1']],
+    ['max_wait_ms', null, [-1, 1.5, 'soon']],
+    ['priority', '9', [-1, 10, 1.5]],
+    ['lock_delay_ms', '3600000', [-1, 3_600_001]],
+    ['max_hold_ms', null, [0, -5]],
+    ['ttl_ms', null, ['x', true]],
   ] as readonly [string, string | null, readonly unknown[]][])('%s', async (field, bound, values) => {
     for (const value of values) {
       const answer = await locks.acquire('locks/bounds', { [field]: value });
@@ -43,19 +49,35 @@ describe('numbers outside their bounds are 400 and name them', () => {
 
   it('also of a poll', async () => {
     const lease = await gateway.client.lease('locks/poll');
-    for (const wait of ['-1', '60001', 'x']) expect(verdictOf(await gateway.client.send('GET', `/v1/leases/${lease.lease_id}`, { query: { wait_ms: wait } }))).toBe('400 invalid_request');
+    for (const wait of ['-1', '60001', 'x'])
+      expect(verdictOf(await gateway.client.send('GET', `/v1/leases/${lease.lease_id}`, { query: { wait_ms: wait } }))).toBe('400 invalid_request');
   });
 });
 
 describe('a request that makes no sense is refused', () => {
   const CASES: readonly (readonly [Json, string])[] = [
-    [{}, '400 invalid_request'], [{ resource: 'locks/a', resources: ['locks/a', 'locks/b'] }, '400 invalid_request'], [{ resources: ['locks/a'] }, '400 invalid_request'],
-    [{ resources: ['locks/a', 'locks/a'] }, '400 invalid_request'], [{ resources: Array.from({ length: 101 }, (_, i) => `locks/${i}`) }, '400 invalid_request'],
-    [{ resource: 'locks' }, '400 invalid_path'], [{ resource: 'locks/' }, '400 invalid_path'], [{ resource: 'locks/a/' }, '400 invalid_path'], [{ resource: 'locks/../a' }, '400 invalid_path'],
-    [{ resource: 'locks//a' }, '400 invalid_path'], [{ resource: 'locks/a\u0000b' }, '400 invalid_path'], [{ resource: 'v/.fencegate/owner' }, '400 invalid_path'], [{ resource: 'nowhere/a' }, '404 volume_not_found'],
-    [{ resource: 'locks/a', mode: 'upgrade' }, '400 invalid_request'], [{ resource: 'locks/a', unknown: 1 }, '400 invalid_request'], [{ resource: 7 }, '400 invalid_request'],
-    [{ resource: 'locks/a', client_id: 'x'.repeat(257) }, '400 invalid_request'], [{ resource: 'locks/a', hold_id: '' }, '400 invalid_request'], [{ resource: 'locks/a', hold_id: 'x'.repeat(257) }, '400 invalid_request'],
-    [{ resource: 'locks/a', metadata: { text: 'x'.repeat(5_000) } }, '400 invalid_request'], [{ resource: 'locks/a', metadata: 'text' }, '400 invalid_request'], [{ resource: 'locks/a', client_id: 'two\nlines' }, '400 invalid_request'],
+    [{}, '400 invalid_request'],
+    [{ resource: 'locks/a', resources: ['locks/a', 'locks/b'] }, '400 invalid_request'],
+    [{ resources: ['locks/a'] }, '400 invalid_request'],
+    [{ resources: ['locks/a', 'locks/a'] }, '400 invalid_request'],
+    [{ resources: Array.from({ length: 101 }, (_, i) => `locks/${i}`) }, '400 invalid_request'],
+    [{ resource: 'locks' }, '400 invalid_path'],
+    [{ resource: 'locks/' }, '400 invalid_path'],
+    [{ resource: 'locks/a/' }, '400 invalid_path'],
+    [{ resource: 'locks/../a' }, '400 invalid_path'],
+    [{ resource: 'locks//a' }, '400 invalid_path'],
+    [{ resource: 'locks/a\u0000b' }, '400 invalid_path'],
+    [{ resource: 'v/.fencegate/owner' }, '400 invalid_path'],
+    [{ resource: 'nowhere/a' }, '404 volume_not_found'],
+    [{ resource: 'locks/a', mode: 'upgrade' }, '400 invalid_request'],
+    [{ resource: 'locks/a', unknown: 1 }, '400 invalid_request'],
+    [{ resource: 7 }, '400 invalid_request'],
+    [{ resource: 'locks/a', client_id: 'x'.repeat(257) }, '400 invalid_request'],
+    [{ resource: 'locks/a', hold_id: '' }, '400 invalid_request'],
+    [{ resource: 'locks/a', hold_id: 'x'.repeat(257) }, '400 invalid_request'],
+    [{ resource: 'locks/a', metadata: { text: 'x'.repeat(5_000) } }, '400 invalid_request'],
+    [{ resource: 'locks/a', metadata: 'text' }, '400 invalid_request'],
+    [{ resource: 'locks/a', client_id: 'two\nlines' }, '400 invalid_request'],
     [{ resource: 'locks/a', session_id: 'nobody' }, '404 session_not_found'],
   ];
   it.each(CASES.map(([body, verdict]) => [JSON.stringify(body).slice(0, 80), body, verdict] as const))('%s', async (_title, body, verdict) => {
@@ -65,20 +87,30 @@ describe('a request that makes no sense is refused', () => {
 
   it('no JSON, another type, no body', async () => {
     const send = (body: string, type = 'application/json') => gateway.client.send('POST', '/v1/leases', { headers: { 'content-type': type }, body });
-    expect((await Promise.all([send('{'), send(''), send('[]'), send('null'), send('{"resource":"locks/a"}', 'text/plain')])).map(verdictOf)).toEqual([
-      '400 invalid_request', '400 invalid_request', '400 invalid_request', '400 invalid_request', '415 unsupported_media_type',
-    ]);
+    expect((await Promise.all([send('{'), send(''), send('[]'), send('null'), send('{"resource":"locks/a"}', 'text/plain')])).map(verdictOf)).toEqual(
+      ['400 invalid_request', '400 invalid_request', '400 invalid_request', '400 invalid_request', '415 unsupported_media_type'],
+    );
   });
 
   it('a lease that never was is 404 for every verb, an ended one 409, and a release of it 204', async () => {
     const never: Pick<LeaseJson, 'lease_id'> = { lease_id: 'l0.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA' };
     const invented = { lease_id: 'invented' };
-    for (const verb of [locks.renew(invented), locks.convert(invented, 'shared'), locks.release(invented), gateway.client.send('GET', '/v1/leases/invented')]) expect(verdictOf(await verb)).toBe('404 lease_not_found');
+    for (const verb of [
+      locks.renew(invented),
+      locks.convert(invented, 'shared'),
+      locks.release(invented),
+      gateway.client.send('GET', '/v1/leases/invented'),
+    ])
+      expect(verdictOf(await verb)).toBe('404 lease_not_found');
     // An id of an earlier start of the process, by its form: its waiter was lost with that process, whoever it was.
     expect(await locks.lease(never as LeaseJson)).toMatchObject({ state: 'lost', fencing_token: null });
     const ended = await gateway.client.lease('locks/ended');
     await locks.release(ended);
-    expect((await Promise.all([locks.renew(ended), locks.convert(ended, 'shared'), locks.release(ended)])).map(verdictOf)).toEqual(['409 lease_not_held', '409 lease_not_held', '204']);
+    expect((await Promise.all([locks.renew(ended), locks.convert(ended, 'shared'), locks.release(ended)])).map(verdictOf)).toEqual([
+      '409 lease_not_held',
+      '409 lease_not_held',
+      '204',
+    ]);
     expect(verdictOf(await gateway.client.send('PUT', `/v1/leases/${ended.lease_id}`))).toBe('405 method_not_allowed');
   });
 
@@ -90,7 +122,11 @@ describe('a request that makes no sense is refused', () => {
     await locks.renew(held);
     const records = await gateway.client.audit({ path: 'audited' });
     expect(records.map(({ action, outcome, code }) => `${action} ${outcome} ${code}`)).toEqual([
-      'lease_refuse rejected lease_not_held', 'lease_release committed null', 'lease_refuse rejected ttl_out_of_range', 'lease_refuse rejected lock_not_acquired', 'lease_grant committed null',
+      'lease_refuse rejected lease_not_held',
+      'lease_release committed null',
+      'lease_refuse rejected ttl_out_of_range',
+      'lease_refuse rejected lock_not_acquired',
+      'lease_grant committed null',
     ]);
     const text = JSON.stringify(await gateway.client.audit({ limit: 1_000 }));
     for (const secret of [held.lease_id, held.session_id]) expect(text).not.toContain(secret);
@@ -99,7 +135,11 @@ describe('a request that makes no sense is refused', () => {
   it('the token of a shared lease on a write is 412, of every verb', async () => {
     const reader = await gateway.client.lease('v/shared', { mode: 'shared' });
     const headers = { 'x-fencing-token': reader.fencing_token };
-    const writes = [gateway.client.put('v/shared', 'x', headers), gateway.client.patch('v/shared', 'append', 'x', headers), gateway.client.delete('v/shared', headers)];
+    const writes = [
+      gateway.client.put('v/shared', 'x', headers),
+      gateway.client.patch('v/shared', 'append', 'x', headers),
+      gateway.client.delete('v/shared', headers),
+    ];
     expect((await Promise.all(writes)).map(verdictOf)).toEqual(['412 lease_is_shared', '412 lease_is_shared', '412 lease_is_shared']);
   });
 });

@@ -22,11 +22,16 @@ describe('a break', () => {
     await locks.queued('forever/job', 1);
     const { holders } = await locks.lock('forever/job');
     expect(holders).toMatchObject([{ lease_ref: stuck.lease_ref, client_id: 'crashed', since: stuck['granted_at'] }]);
-    const answer = await gateway.client.with({ 'x-client-id': 'operator' }).post('/v1/admin/locks/break', { resource: 'forever/job', reason: 'it crashed' });
+    const answer = await gateway.client
+      .with({ 'x-client-id': 'operator' })
+      .post('/v1/admin/locks/break', { resource: 'forever/job', reason: 'it crashed' });
     expect(answer.status).toBe(200);
     const fence = String(BigInt(stuck.fencing_token) + 1n);
     expect(jsonOf(answer)).toEqual({
-      resource: 'forever/job', state: 'broken', high_water_mark: fence, deadline: null,
+      resource: 'forever/job',
+      state: 'broken',
+      high_water_mark: fence,
+      deadline: null,
       leases: [{ lease_ref: stuck.lease_ref, client_id: 'crashed', mode: 'exclusive', fencing_token: stuck.fencing_token, committed: [] }],
     });
     expect(BigInt(jsonOf<LeaseJson>(await waiting).fencing_token)).toBeGreaterThan(BigInt(fence));
@@ -41,8 +46,22 @@ describe('a break', () => {
     const written = [await put('v/harm', lease, 'one'), await put('v/harm', lease, 'two')].map((answer) => jsonOf(answer));
     const { leases } = jsonOf<{ leases: { committed: unknown[] }[] }>(await locks.break('v/harm'));
     expect(leases[0]?.committed).toEqual([
-      { operation_id: written[0]?.['operation_id'], action: 'put', resource: 'v/harm', at: expect.any(String), etag_before: null, etag_after: written[0]?.['etag'] },
-      { operation_id: written[1]?.['operation_id'], action: 'put', resource: 'v/harm', at: expect.any(String), etag_before: written[0]?.['etag'], etag_after: written[1]?.['etag'] },
+      {
+        operation_id: written[0]?.['operation_id'],
+        action: 'put',
+        resource: 'v/harm',
+        at: expect.any(String),
+        etag_before: null,
+        etag_after: written[0]?.['etag'],
+      },
+      {
+        operation_id: written[1]?.['operation_id'],
+        action: 'put',
+        resource: 'v/harm',
+        at: expect.any(String),
+        etag_before: written[0]?.['etag'],
+        etag_after: written[1]?.['etag'],
+      },
     ]);
     expect(verdictOf(await put('v/harm', lease))).toBe('412 stale_token');
   });
@@ -53,7 +72,12 @@ describe('a break', () => {
     await locks.queued('v/grace', 1);
     const answer = await locks.break('v/grace', { grace_ms: 60_000 });
     expect(answer.status).toBe(202);
-    expect(jsonOf(answer)).toMatchObject({ state: 'breaking', high_water_mark: null, deadline: expect.stringMatching(/Z$/), leases: [{ lease_ref: lease.lease_ref }] });
+    expect(jsonOf(answer)).toMatchObject({
+      state: 'breaking',
+      high_water_mark: null,
+      deadline: expect.stringMatching(/Z$/),
+      leases: [{ lease_ref: lease.lease_ref }],
+    });
     expect((await put('v/grace', lease)).status).toBe(201);
     expect(await locks.lock('v/grace')).toMatchObject({ queue_length: 1, holders: [{ lease_ref: lease.lease_ref }] });
     await locks.release(lease);

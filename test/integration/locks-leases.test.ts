@@ -8,7 +8,9 @@ import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts
 let gateway: VolumesGateway;
 let locks: LockClient;
 beforeAll(async () => {
-  gateway = await startVolumes({ volumes: { v: {}, locks: { path: null }, patient: { path: null, lease: { max_hold_ms: 60_000, lock_delay_ms: 500 } } } });
+  gateway = await startVolumes({
+    volumes: { v: {}, locks: { path: null }, patient: { path: null, lease: { max_hold_ms: 60_000, lock_delay_ms: 500 } } },
+  });
   locks = new LockClient(gateway.client);
 });
 afterAll(() => gateway.stop());
@@ -22,14 +24,29 @@ describe('a try', () => {
     const lease = jsonOf<LeaseJson>(answer);
     expect([answer.status, answer.headers['location']]).toEqual([201, `/v1/leases/${encodeURIComponent(lease.lease_id)}`]);
     expect(lease).toMatchObject({
-      resource: 'locks/try', resources: ['locks/try'], mode: 'exclusive', state: 'held', client_id: 'one', priority: 5, hold_count: 1, ttl_ms: 20_000, queue_position: null, reason: null,
-      signed_token: null, metadata: { job: 7 }, acquired_znode_path: `/locks/locks/try/_c_${lease.lease_ref}`,
+      resource: 'locks/try',
+      resources: ['locks/try'],
+      mode: 'exclusive',
+      state: 'held',
+      client_id: 'one',
+      priority: 5,
+      hold_count: 1,
+      ttl_ms: 20_000,
+      queue_position: null,
+      reason: null,
+      signed_token: null,
+      metadata: { job: 7 },
+      acquired_znode_path: `/locks/locks/try/_c_${lease.lease_ref}`,
     });
     const refused = await locks.acquire('locks/try', { client_id: 'two' });
     expect(verdictOf(refused)).toBe('409 lock_not_acquired');
     expect(jsonOf(refused)).toMatchObject({ resource: 'locks/try', holder_client_id: 'one', holder_lease_ref: lease.lease_ref, queue_length: 0 });
     expect(await locks.lock('locks/try')).toMatchObject({
-      mode: 'exclusive', high_water_mark: lease.fencing_token, queue_length: 0, waiters: [], znode_path: '/locks/locks/try',
+      mode: 'exclusive',
+      high_water_mark: lease.fencing_token,
+      queue_length: 0,
+      waiters: [],
+      znode_path: '/locks/locks/try',
       holders: [{ lease_ref: lease.lease_ref, client_id: 'one', priority: 5, since: lease['granted_at'], znode: `_c_${lease.lease_ref}` }],
     });
     expect(await gateway.client.audit({ path: 'try' })).toMatchObject([
@@ -96,7 +113,11 @@ describe('acquiring again in one session', () => {
   it('in a weaker mode is a hold; over other resources it overlaps', async () => {
     const { session_id } = await locks.session();
     const lease = jsonOf<LeaseJson>(await locks.acquire('locks/weak', { session_id }));
-    expect(jsonOf(await locks.acquire('locks/weak', { session_id, mode: 'shared' }))).toMatchObject({ lease_id: lease.lease_id, mode: 'exclusive', hold_count: 2 });
+    expect(jsonOf(await locks.acquire('locks/weak', { session_id, mode: 'shared' }))).toMatchObject({
+      lease_id: lease.lease_id,
+      mode: 'exclusive',
+      hold_count: 2,
+    });
     expect(verdictOf(await locks.acquire(['locks/weak', 'locks/weaker'], { session_id }))).toBe('409 overlapping_lease');
   });
 
@@ -180,16 +201,21 @@ describe('several resources in one lease', () => {
 describe('how a lease ends', () => {
   it('R30: at its time to live, for good: a renewal that comes too late is 409, also when nobody took the lock since', async () => {
     const lease = await gateway.client.lease('v/late', { ttl_ms: 1_000 });
-    await eventually(() => locks.lease(lease), ({ state }) => state !== 'held');
+    await eventually(
+      () => locks.lease(lease),
+      ({ state }) => state !== 'held',
+    );
     const late = await locks.renew(lease);
     expect(verdictOf(late)).toBe('409 lease_not_held');
     expect(jsonOf(late)).toMatchObject({ state: 'expired', reason: 'expired' });
     expect(verdictOf(await put('v/late', lease))).toBe('412 lease_ended');
     expect((await locks.release(lease)).status).toBe(204);
-    expect(await gateway.client.audit({ path: 'late', action: 'lease_expire' })).toMatchObject([{ outcome: 'committed', lease_ref: lease.lease_ref }]);
+    expect(await gateway.client.audit({ path: 'late', action: 'lease_expire' })).toMatchObject([
+      { outcome: 'committed', lease_ref: lease.lease_ref },
+    ]);
   });
 
-  it('R14, R18: at the client\'s time to live, not the gateway\'s, and both numbers are shown', async () => {
+  it("R14, R18: at the client's time to live, not the gateway's, and both numbers are shown", async () => {
     const lease = await gateway.client.lease('locks/ttl', { ttl_ms: 1_000 });
     const [holder] = (await locks.lock('locks/ttl')).holders;
     expect(Number(holder?.['expires_in_ms'])).toBeLessThanOrEqual(1_000);
@@ -200,7 +226,10 @@ describe('how a lease ends', () => {
 
   it('after max_hold_ms however often it is renewed, fenced first', async () => {
     const lease = await gateway.client.lease('v/held', { max_hold_ms: 300, ttl_ms: 60_000 });
-    await eventually(() => locks.renew(lease), ({ status }) => status === 409);
+    await eventually(
+      () => locks.renew(lease),
+      ({ status }) => status === 409,
+    );
     expect(await locks.lease(lease)).toMatchObject({ state: 'expired', reason: 'max_hold' });
     expect(verdictOf(await put('v/held', lease))).toBe('412 stale_token');
     expect(verdictOf(await locks.acquire('patient/held', { max_hold_ms: 60_001 }))).toBe('400 invalid_request');
@@ -232,21 +261,38 @@ describe('how a lease ends', () => {
 describe('lock information', () => {
   it('of a name never locked is empty; a list is paged and filtered by volume, state and age', async () => {
     expect(await locks.lock('locks/never/locked')).toEqual({
-      resource: 'locks/never/locked', mode: null, high_water_mark: null, holders: [], waiters: [], queue_length: 0, wait_estimate_ms: 0, znode_path: '/locks/locks/never%2Flocked',
+      resource: 'locks/never/locked',
+      mode: null,
+      high_water_mark: null,
+      holders: [],
+      waiters: [],
+      queue_length: 0,
+      wait_estimate_ms: 0,
+      znode_path: '/locks/locks/never%2Flocked',
     });
     for (const name of ['one', 'two', 'three']) await gateway.client.lease(`patient/${name}`);
     const waiting = jsonOf<LeaseJson>(await locks.acquire('patient/two', { wait_ms: 1, client_id: 'later', priority: 7 }));
     expect(waiting).toMatchObject({ state: 'waiting', queue_position: 1, fencing_token: null });
-    const list = async (query: Record<string, string | number>) => jsonOf<{ locks: { resource: string }[]; next_cursor: string | null }>(await gateway.client.send('GET', '/v1/locks', { query }));
-    const names = async (query: Record<string, string | number>) => (await list({ volume: 'patient', ...query })).locks.map(({ resource }) => resource);
+    const list = async (query: Record<string, string | number>) =>
+      jsonOf<{ locks: { resource: string }[]; next_cursor: string | null }>(await gateway.client.send('GET', '/v1/locks', { query }));
+    const names = async (query: Record<string, string | number>) =>
+      (await list({ volume: 'patient', ...query })).locks.map(({ resource }) => resource);
     expect(await names({})).toEqual(['patient/one', 'patient/two', 'patient/three']);
     const { next_cursor } = await list({ volume: 'patient', limit: 2 });
     expect(await names({ limit: 2, cursor: next_cursor ?? '' })).toEqual(['patient/three']);
     expect(await names({ state: 'waiting' })).toEqual(['patient/two']);
     expect(await names({ older_than_ms: 3_600_000 })).toEqual([]);
-    await eventually(() => names({ older_than_ms: 50 }), (found) => found.length === 3);
-    await eventually(() => names({ older_than_ms: 50, state: 'waiting' }), (found) => found.length === 1);
-    expect((await locks.lock('patient/two')).waiters).toMatchObject([{ lease_ref: waiting.lease_ref, client_id: 'later', priority: 7, since: expect.any(String), expires_in_ms: expect.any(Number) }]);
+    await eventually(
+      () => names({ older_than_ms: 50 }),
+      (found) => found.length === 3,
+    );
+    await eventually(
+      () => names({ older_than_ms: 50, state: 'waiting' }),
+      (found) => found.length === 1,
+    );
+    expect((await locks.lock('patient/two')).waiters).toMatchObject([
+      { lease_ref: waiting.lease_ref, client_id: 'later', priority: 7, since: expect.any(String), expires_in_ms: expect.any(Number) },
+    ]);
     expect(verdictOf(await gateway.client.send('GET', '/v1/locks', { query: { volume: 'nowhere' } }))).toBe('404 volume_not_found');
     expect(verdictOf(await gateway.client.send('GET', '/v1/locks', { query: { state: 'asleep' } }))).toBe('400 invalid_request');
   });

@@ -29,7 +29,10 @@ describe('a holder that is not heard of', () => {
     expect(await watch.types(1)).toEqual(['granted']);
     const lost = await watch.next();
     watch.close();
-    expect(lost).toMatchObject({ type: 'expired', data: { lease_ref: first.lease_ref, fencing_token: first.fencing_token, reason: 'session_ended' } });
+    expect(lost).toMatchObject({
+      type: 'expired',
+      data: { lease_ref: first.lease_ref, fencing_token: first.fencing_token, reason: 'session_ended' },
+    });
     expect(Date.parse(String(lost.data['at']))).toBeLessThanOrEqual(time(second, 'granted_at'));
     expect((await gateway.client.get('v/r1')).bytes.toString()).toBe('second');
   });
@@ -69,13 +72,19 @@ describe('a request that is cut off', () => {
     const cut = gateway.raw();
     cut.send(head(`DELETE /v1/leases/${lease.lease_id}`));
     cut.close();
-    await eventually(() => locks.acquire('v/r3'), ({ status }) => status === 201);
+    await eventually(
+      () => locks.acquire('v/r3'),
+      ({ status }) => status === 201,
+    );
     expect(verdictOf(await put('v/r3', lease))).toBe('412 stale_token');
     expect(await locks.lease(lease)).toMatchObject({ state: 'released' });
   });
 
   it('R22: a renewal that fails is made good by the next one in time; when none comes the loss is told, and late renewals are counted', async () => {
-    const failures = async () => (await gateway.client.send('GET', '/metrics')).bytes.toString().match(/^fencegate_lock_renewals_failed_total\{code="lease_not_held"\} (\d+)$/m)?.[1] ?? '0';
+    const failures = async () =>
+      (await gateway.client.send('GET', '/metrics')).bytes
+        .toString()
+        .match(/^fencegate_lock_renewals_failed_total\{code="lease_not_held"\} (\d+)$/m)?.[1] ?? '0';
     const before = Number(await failures());
     const watch = await locks.watch('/v1/watch/v/r22');
     const lease = await gateway.client.lease('v/r22', { ttl_ms: 1_500 });
@@ -90,7 +99,11 @@ describe('a request that is cut off', () => {
     watch.close();
     expect(verdictOf(await locks.renew(lease))).toBe('409 lease_not_held');
     expect(Number(await failures())).toBe(before + 1);
-    expect(await gateway.client.audit({ path: 'r22' })).toMatchObject([{ action: 'lease_refuse', code: 'lease_not_held' }, { action: 'lease_expire' }, { action: 'lease_grant' }]);
+    expect(await gateway.client.audit({ path: 'r22' })).toMatchObject([
+      { action: 'lease_refuse', code: 'lease_not_held' },
+      { action: 'lease_expire' },
+      { action: 'lease_grant' },
+    ]);
   });
 });
 
@@ -113,7 +126,10 @@ describe('the line', () => {
     const held = await gateway.client.lease('locks/r24', { ttl_ms: 60_000 });
     const waiting = jsonOf<LeaseJson>(await locks.acquire('locks/r24', { wait_ms: 1, ttl_ms: 1_000 }));
     const until = Date.now() + 1_300;
-    await eventually(() => locks.lease(waiting, 100), () => Date.now() > until);
+    await eventually(
+      () => locks.lease(waiting, 100),
+      () => Date.now() > until,
+    );
     const polled = locks.lease(waiting, 900);
     await locks.release(held);
     const granted = await polled;

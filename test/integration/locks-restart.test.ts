@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually, GatewayClient, jsonOf, type LeaseJson, verdictOf } from '../support/gateway-client.ts';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { eventually, GatewayClient, jsonOf, type LeaseJson, verdictOf } from '../support/gateway-client.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { LockClient } from '../support/lock-client.ts';
 import { TIER } from '../support/tier.ts';
@@ -46,7 +46,13 @@ describe('a restart', () => {
     closing.push(() => after.stop());
     const again = new LockClient(after.client);
     expect(await again.lease(own)).toMatchObject({
-      state: 'held', fencing_token: own.fencing_token, hold_count: 2, ttl_ms: 30_000, session_id: session.session_id, granted_at: own['granted_at'], metadata: { job: 7 },
+      state: 'held',
+      fencing_token: own.fencing_token,
+      hold_count: 2,
+      ttl_ms: 30_000,
+      session_id: session.session_id,
+      granted_at: own['granted_at'],
+      metadata: { job: 7 },
     });
     expect(Number((await again.lease(own))['expires_in_ms'])).toBeGreaterThan(25_000);
     expect(await again.lease(reader)).toMatchObject({ state: 'held', mode: 'shared' });
@@ -114,7 +120,9 @@ describe('a restart', () => {
     const states = await Promise.all(made.filter((_, i) => i % 50 === 0).map(({ lease }) => new LockClient(after.client).lease(lease)));
     expect(states.every(({ state }, i) => state === 'held' && states[i]?.fencing_token === made[i * 50]?.lease.fencing_token)).toBe(true);
     expect(await after.client.audit({ action: 'lease_expire' })).toEqual([]);
-    const { next_cursor, locks } = jsonOf<{ next_cursor: string | null; locks: unknown[] }>(await after.client.send('GET', '/v1/locks', { query: { volume: 'locks', limit: 1_000 } }));
+    const { next_cursor, locks } = jsonOf<{ next_cursor: string | null; locks: unknown[] }>(
+      await after.client.send('GET', '/v1/locks', { query: { volume: 'locks', limit: 1_000 } }),
+    );
     expect([locks.length, next_cursor === null]).toEqual([1_000, false]);
   });
 });
@@ -127,7 +135,7 @@ describe('a gateway process', () => {
     return { process, locks: new LockClient(client) };
   }
 
-  it('that is killed loses no lease and repeats no token; a token-less write\'s lease does not come back', async () => {
+  it("that is killed loses no lease and repeats no token; a token-less write's lease does not come back", async () => {
     const directory = await newDirectory();
     closing.push(() => removeDirectory(directory));
     const seen: bigint[] = [];
@@ -161,7 +169,10 @@ describe('a gateway process', () => {
     process.signal('SIGSTOP');
     const late = [locks.client.put('v/paused', 'x', { 'x-fencing-token': lease.fencing_token }), locks.renew(lease)];
     const until = Date.now() + 1_200;
-    await eventually(() => Date.now(), (now) => now > until);
+    await eventually(
+      () => Date.now(),
+      (now) => now > until,
+    );
     process.signal('SIGCONT');
     expect((await Promise.all(late)).map(verdictOf)).toEqual(['412 lease_ended', '409 lease_not_held']);
     expect((await locks.client.get('v/paused')).status).toBe(404);

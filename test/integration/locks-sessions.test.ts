@@ -17,7 +17,13 @@ describe('a session', () => {
   it('is made with its bounds, and says how long it lives', async () => {
     const answer = await gateway.client.post('/v1/sessions', { ttl_ms: 20_000, client_id: 'batch-7' });
     expect(answer.status).toBe(201);
-    expect(jsonOf(answer)).toEqual({ session_id: expect.any(String), session_ref: expect.any(String), ttl_ms: 20_000, expires_in_ms: 20_000, lease_count: 0 });
+    expect(jsonOf(answer)).toEqual({
+      session_id: expect.any(String),
+      session_ref: expect.any(String),
+      ttl_ms: 20_000,
+      expires_in_ms: 20_000,
+      lease_count: 0,
+    });
     for (const ttl_ms of [0, 999, 3_600_001]) {
       const refused = await gateway.client.post('/v1/sessions', { ttl_ms });
       expect(verdictOf(refused)).toBe('400 ttl_out_of_range');
@@ -27,9 +33,14 @@ describe('a session', () => {
 
   it('one heartbeat renews every lease, also those with a shorter time to live than its own', async () => {
     const session = await locks.session({ ttl_ms: 60_000 });
-    const leases = await Promise.all(['a', 'b', 'c'].map((name) => gateway.client.lease(`locks/beat/${name}`, { session_id: session.session_id, ttl_ms: 1_000 })));
+    const leases = await Promise.all(
+      ['a', 'b', 'c'].map((name) => gateway.client.lease(`locks/beat/${name}`, { session_id: session.session_id, ttl_ms: 1_000 })),
+    );
     const until = Date.now() + 1_500;
-    await eventually(() => locks.heartbeat(session), () => Date.now() > until);
+    await eventually(
+      () => locks.heartbeat(session),
+      () => Date.now() > until,
+    );
     for (const lease of leases) expect(await locks.lease(lease)).toMatchObject({ state: 'held' });
   });
 
@@ -47,7 +58,7 @@ describe('a session', () => {
     expect(verdictOf(await gateway.client.put('v/dead', 'x', { 'x-fencing-token': held.fencing_token }))).toBe('412 stale_token');
   });
 
-  it('R10: a heartbeat tells which leases were lost without the client\'s doing, again and again', async () => {
+  it("R10: a heartbeat tells which leases were lost without the client's doing, again and again", async () => {
     const session = await locks.session({ ttl_ms: 60_000 });
     const lost = await gateway.client.lease('locks/told', { session_id: session.session_id });
     const own = await gateway.client.lease('locks/own', { session_id: session.session_id });
@@ -77,7 +88,10 @@ describe('a session', () => {
     for (let i = 0; i < 4; i += 1) events.push(await watch.next());
     watch.close();
     expect(events.map(({ type, data }) => [type, data['lease_ref']])).toEqual([
-      ['granted', long.lease_ref], ['granted', short.lease_ref], ['expired', short.lease_ref], ['expired', long.lease_ref],
+      ['granted', long.lease_ref],
+      ['granted', short.lease_ref],
+      ['expired', short.lease_ref],
+      ['expired', long.lease_ref],
     ]);
     expect(events[3]?.data).toMatchObject({ reason: 'expired', fencing_token: long.fencing_token });
   });
@@ -86,7 +100,10 @@ describe('a session', () => {
     const lease = await gateway.client.lease('locks/implied', { ttl_ms: 1_000 });
     expect(lease.session_id).toBeTruthy();
     const until = Date.now() + 1_400;
-    await eventually(() => locks.renew(lease), () => Date.now() > until);
+    await eventually(
+      () => locks.renew(lease),
+      () => Date.now() > until,
+    );
     expect(await locks.lease(lease)).toMatchObject({ state: 'held' });
     await locks.release(lease);
     expect(verdictOf(await gateway.client.send('POST', `/v1/sessions/${lease.session_id}/heartbeat`))).toBe('404 session_not_found');
@@ -101,30 +118,51 @@ describe('heartbeats in a batch', () => {
     const answer = await gateway.client.post('/v1/sessions/heartbeats', { session_ids: [one, ended, 'nobody', three] });
     expect(jsonOf(answer)).toEqual({
       sessions: [
-        { session_id: one, expires_in_ms: 30_000, lost: [], code: null }, { session_id: ended, expires_in_ms: null, lost: [], code: 'session_ended' },
-        { session_id: 'nobody', expires_in_ms: null, lost: [], code: 'session_not_found' }, { session_id: three, expires_in_ms: 30_000, lost: [], code: null },
+        { session_id: one, expires_in_ms: 30_000, lost: [], code: null },
+        { session_id: ended, expires_in_ms: null, lost: [], code: 'session_ended' },
+        { session_id: 'nobody', expires_in_ms: null, lost: [], code: 'session_not_found' },
+        { session_id: three, expires_in_ms: 30_000, lost: [], code: null },
       ],
     });
-    for (const session_ids of [[], Array.from({ length: 1_001 }, () => one), 'x', [7]]) expect(verdictOf(await gateway.client.post('/v1/sessions/heartbeats', { session_ids }))).toBe('400 invalid_request');
+    for (const session_ids of [[], Array.from({ length: 1_001 }, () => one), 'x', [7]])
+      expect(verdictOf(await gateway.client.post('/v1/sessions/heartbeats', { session_ids }))).toBe('400 invalid_request');
     expect((await gateway.client.post('/v1/sessions/heartbeats', { session_ids: Array.from({ length: 1_000 }, () => one) })).status).toBe(200);
   });
 });
 
 describe('with authentication', () => {
-  it('a session and its leases are their principal\'s: 403 for everybody else, whatever client id they claim', async () => {
-    const guarded = await startVolumes({ volumes: { v: {} }, auth: principalsFile([{ name: 'mine', roles: ['writer'] }, { name: 'theirs', roles: ['writer'] }, { name: 'reader', roles: ['reader'] }]) });
+  it("a session and its leases are their principal's: 403 for everybody else, whatever client id they claim", async () => {
+    const guarded = await startVolumes({
+      volumes: { v: {} },
+      auth: principalsFile([
+        { name: 'mine', roles: ['writer'] },
+        { name: 'theirs', roles: ['writer'] },
+        { name: 'reader', roles: ['reader'] },
+      ]),
+    });
     try {
-      const [mine, theirs, reader] = ['mine', 'theirs', 'reader'].map((name) => guarded.client.as(bearerOf(name)).with({ 'x-client-id': 'same-label' }));
+      const [mine, theirs, reader] = ['mine', 'theirs', 'reader'].map((name) =>
+        guarded.client.as(bearerOf(name)).with({ 'x-client-id': 'same-label' }),
+      );
       if (mine === undefined || theirs === undefined || reader === undefined) throw new Error('three clients');
       const session = jsonOf(await mine.post('/v1/sessions', {}));
       const id = String(session['session_id']);
       const lease = await mine.lease('v/a', { session_id: id });
       const stranger = new LockClient(theirs);
       const refused = [
-        theirs.post('/v1/leases', { resource: 'v/b', session_id: id }), theirs.send('POST', `/v1/sessions/${id}/heartbeat`), theirs.send('DELETE', `/v1/sessions/${id}`),
-        theirs.send('GET', `/v1/sessions/${id}/watch`), theirs.send('GET', `/v1/leases/${lease.lease_id}`), stranger.renew(lease), stranger.convert(lease, 'shared'), stranger.release(lease),
+        theirs.post('/v1/leases', { resource: 'v/b', session_id: id }),
+        theirs.send('POST', `/v1/sessions/${id}/heartbeat`),
+        theirs.send('DELETE', `/v1/sessions/${id}`),
+        theirs.send('GET', `/v1/sessions/${id}/watch`),
+        theirs.send('GET', `/v1/leases/${lease.lease_id}`),
+        stranger.renew(lease),
+        stranger.convert(lease, 'shared'),
+        stranger.release(lease),
       ];
-      expect((await Promise.all(refused)).map(verdictOf)).toEqual([...Array.from({ length: 4 }, () => '403 forbidden'), ...Array.from({ length: 4 }, () => '403 not_lease_owner')]);
+      expect((await Promise.all(refused)).map(verdictOf)).toEqual([
+        ...Array.from({ length: 4 }, () => '403 forbidden'),
+        ...Array.from({ length: 4 }, () => '403 not_lease_owner'),
+      ]);
       expect(jsonOf(await theirs.post('/v1/sessions/heartbeats', { session_ids: [id] }))).toMatchObject({ sessions: [{ code: 'forbidden' }] });
       expect(verdictOf(await reader.post('/v1/leases', { resource: 'v/b' }))).toBe('403 forbidden');
       expect(jsonOf(await reader.send('GET', '/v1/locks/v/a'))).toMatchObject({ holders: [{ lease_ref: lease.lease_ref }] });

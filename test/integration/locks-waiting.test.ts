@@ -75,7 +75,7 @@ describe('the line', () => {
 });
 
 describe('a wait', () => {
-  it('is 202 with the place when this request\'s time is over, and keeps it over polls, reconnects included', async () => {
+  it("is 202 with the place when this request's time is over, and keeps it over polls, reconnects included", async () => {
     const held = await gateway.client.lease('locks/place', { ttl_ms: 60_000 });
     const answer = await locks.acquire('locks/place', { wait_ms: 20, client_id: 'first' });
     const waiting = jsonOf<LeaseJson>(answer);
@@ -105,12 +105,15 @@ describe('a wait', () => {
     expect((await gateway.client.audit({ path: 'maxwait', action: 'lease_cancel' })).map(({ code }) => code)).toContain('lock_not_acquired');
   });
 
-  it('R11: ends at the waiter\'s own time to live when nobody polls or renews; it is never granted, and its place is gone', async () => {
+  it("R11: ends at the waiter's own time to live when nobody polls or renews; it is never granted, and its place is gone", async () => {
     const held = await gateway.client.lease('locks/silent', { ttl_ms: 60_000 });
     const silent = await stand('locks/silent', { ttl_ms: 1_000 });
     const lively = await stand('locks/silent', { ttl_ms: 1_000 });
     let silentOver = false;
-    const alive = eventually(() => locks.renew(lively), () => silentOver);
+    const alive = eventually(
+      () => locks.renew(lively),
+      () => silentOver,
+    );
     await locks.queued('locks/silent', 1);
     silentOver = true;
     await alive;
@@ -208,7 +211,12 @@ describe('a deadlock', () => {
     const other = wait('locks/deadup/w', { session_id: two.session_id, priority: 9 });
     await locks.queued('locks/deadup/w', 1);
     expect((await locks.convert(reader, 'exclusive')).status).toBe(202);
-    expect(await eventually(() => locks.lease(reader, 1_000), ({ queue_position: place }) => place === null)).toMatchObject({ state: 'held', mode: 'shared', reason: 'deadlock' });
+    expect(
+      await eventually(
+        () => locks.lease(reader, 1_000),
+        ({ queue_position: place }) => place === null,
+      ),
+    ).toMatchObject({ state: 'held', mode: 'shared', reason: 'deadlock' });
     await gateway.client.send('DELETE', `/v1/sessions/${one.session_id}`);
     expect(jsonOf(await other)).toMatchObject({ state: 'held' });
   });

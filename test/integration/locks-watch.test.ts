@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => gateway.stop());
 
 describe('a watch of one resource', () => {
-  it('hears of every transition with the holder\'s ref, client, mode and token', async () => {
+  it("hears of every transition with the holder's ref, client, mode and token", async () => {
     const watch = await locks.watch('/v1/watch/locks/all');
     const held = await gateway.client.lease('locks/all', { client_id: 'one' });
     const waiting = locks.acquire('locks/all', { wait_ms: 30_000, client_id: 'two' });
@@ -29,11 +29,25 @@ describe('a watch of one resource', () => {
     for (let i = 0; i < 9; i += 1) events.push(await watch.next());
     watch.close();
     expect(events.map(({ type, data }) => `${type} ${data['client_id']} ${data['mode']}`)).toEqual([
-      'granted one exclusive', 'waiting two exclusive', 'converted one shared', 'released one shared', 'granted two exclusive', 'breaking two exclusive', 'broken two exclusive', 'granted three exclusive',
+      'granted one exclusive',
+      'waiting two exclusive',
+      'converted one shared',
+      'released one shared',
+      'granted two exclusive',
+      'breaking two exclusive',
+      'broken two exclusive',
+      'granted three exclusive',
       'expired three exclusive',
     ]);
     expect(events[0]?.data).toEqual({
-      seq: Number(events[0]?.id), at: expect.stringMatching(/Z$/), resource: 'locks/all', lease_ref: held.lease_ref, client_id: 'one', mode: 'exclusive', fencing_token: held.fencing_token, reason: null,
+      seq: Number(events[0]?.id),
+      at: expect.stringMatching(/Z$/),
+      resource: 'locks/all',
+      lease_ref: held.lease_ref,
+      client_id: 'one',
+      mode: 'exclusive',
+      fencing_token: held.fencing_token,
+      reason: null,
     });
     expect(events[5]?.data['reason']).toContain('maintenance');
     expect(events[6]?.data).toMatchObject({ lease_ref: second.lease_ref, fencing_token: second.fencing_token, reason: 'broken' });
@@ -73,14 +87,23 @@ describe('a watch of one resource', () => {
     for (const last of ['1', '9007199254740991']) {
       const watch = await locks.watch('/v1/watch/locks/reset', { 'last-event-id': last });
       const reset = await watch.next();
-      expect(reset).toMatchObject({ type: 'reset', data: { seq: Number(reset.id), locks: [{ resource: 'locks/reset', holders: [{ client_id: 'here' }], waiters: [{ client_id: 'there' }], queue_length: 1 }] } });
+      expect(reset).toMatchObject({
+        type: 'reset',
+        data: {
+          seq: Number(reset.id),
+          locks: [{ resource: 'locks/reset', holders: [{ client_id: 'here' }], waiters: [{ client_id: 'there' }], queue_length: 1 }],
+        },
+      });
       const after = jsonOf<LeaseJson>(await locks.acquire('locks/reset', { wait_ms: 1 }));
       expect(await watch.next()).toMatchObject({ type: 'waiting', data: { lease_ref: after.lease_ref } });
       await locks.release(after);
       watch.close();
     }
     await locks.release(held);
-    for (const last of ['x', '-1', '1.5', '9007199254740993']) expect(verdictOf(await gateway.client.send('GET', '/v1/watch/locks/reset', { headers: { 'last-event-id': last } }))).toBe('400 invalid_request');
+    for (const last of ['x', '-1', '1.5', '9007199254740993'])
+      expect(verdictOf(await gateway.client.send('GET', '/v1/watch/locks/reset', { headers: { 'last-event-id': last } }))).toBe(
+        '400 invalid_request',
+      );
   });
 
   it('R19: that is cut off costs no lease, and an upload under it goes on', async () => {
@@ -105,12 +128,14 @@ describe('a watch of many', () => {
     const names = ['locks/jobs/a', 'locks/other', 'others/jobs/b'];
     for (const resource of names) await gateway.client.lease(resource, resource === 'locks/other' ? { session_id: session.session_id } : {});
     const counts = [1, 1, 3, 1];
-    const heard = await Promise.all(watches.map(async (watch, i) => {
-      const resources: unknown[] = [];
-      for (let n = 0; n < (counts[i] ?? 0); n += 1) resources.push((await watch.next()).data['resource']);
-      watch.close();
-      return resources;
-    }));
+    const heard = await Promise.all(
+      watches.map(async (watch, i) => {
+        const resources: unknown[] = [];
+        for (let n = 0; n < (counts[i] ?? 0); n += 1) resources.push((await watch.next()).data['resource']);
+        watch.close();
+        return resources;
+      }),
+    );
     expect(heard).toEqual([['locks/jobs/a'], ['others/jobs/b'], names, ['locks/other']]);
     expect(verdictOf(await gateway.client.send('GET', '/v1/sessions/nobody/watch'))).toBe('404 session_not_found');
     expect(verdictOf(await gateway.client.send('GET', '/v1/watch', { query: { volume: 'nowhere' } }))).toBe('404 volume_not_found');

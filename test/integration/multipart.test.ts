@@ -25,28 +25,46 @@ beforeAll(async () => {
       return undefined;
     },
   };
-  gateway = await startVolumes({ volumes: { v: {}, small: { limits: { body_bytes: 2_000 } } }, steps, environment: { FENCEGATE_BODY_MAX_BYTES: '2000000', FENCEGATE_LOG_LEVEL: 'silent' } });
+  gateway = await startVolumes({
+    volumes: { v: {}, small: { limits: { body_bytes: 2_000 } } },
+    steps,
+    environment: { FENCEGATE_BODY_MAX_BYTES: '2000000', FENCEGATE_LOG_LEVEL: 'silent' },
+  });
   mkdirSync(gateway.path('v/in'));
 });
 afterAll(() => gateway.stop());
 
 const part = (filename: string | null, text: string, name = 'f'): string =>
   `--${B}\r\nContent-Disposition: form-data; name="${name}"${filename === null ? '' : `; filename="${filename}"`}\r\n\r\n${text}\r\n`;
-const post = (directory: string, body: string | Buffer, headers: Headers = {}): Promise<Answer> => gateway.client.send('POST', `/v1/files/${directory}`, { headers: { 'content-type': TYPE, ...headers }, body });
+const post = (directory: string, body: string | Buffer, headers: Headers = {}): Promise<Answer> =>
+  gateway.client.send('POST', `/v1/files/${directory}`, { headers: { 'content-type': TYPE, ...headers }, body });
 const at = (name: string): string => readFileSync(gateway.path(name), 'utf8');
 
 describe('an upload of several files', () => {
   it('answers with all of them: 201 when all are new, else 200; the directory is made', async () => {
-    for (const [status, text] of [[201, 'one'], [200, 'other']] as const) {
+    for (const [status, text] of [
+      [201, 'one'],
+      [200, 'other'],
+    ] as const) {
       const answer = await post('v/made/here/', part('a.txt', text) + part('b.txt', 'two', 'g') + END);
-      const file = (path: string, bytes: string) => ({ resource: `v/made/here/${path}`, path: `made/here/${path}`, size_bytes: bytes.length, etag: expect.stringMatching(/^"/), fencing_token: expect.any(String), durability: 'synced' });
+      const file = (path: string, bytes: string) => ({
+        resource: `v/made/here/${path}`,
+        path: `made/here/${path}`,
+        size_bytes: bytes.length,
+        etag: expect.stringMatching(/^"/),
+        fencing_token: expect.any(String),
+        durability: 'synced',
+      });
       expect(answer.status).toBe(status);
       expect(jsonOf(answer)).toMatchObject({ operation_id: answer.headers['x-operation-id'], files: [file('a.txt', text), file('b.txt', 'two')] });
       expect([at('v/made/here/a.txt'), at('v/made/here/b.txt')]).toEqual([text, 'two']);
       const { files } = jsonOf<{ files: { resource: string; etag: string }[] }>(answer);
       for (const { resource, etag } of files) expect((await gateway.client.get(resource)).headers['etag']).toBe(etag);
       const records = await gateway.client.audit({ operation_id: answer.headers['x-operation-id'] ?? '' });
-      expect(records.map(({ action, outcome, path }) => [action, outcome, path]).sort()).toEqual([['upload', 'committed', 'made/here/a.txt'], ['upload', 'committed', 'made/here/b.txt']]);
+      expect(records.map(({ action, outcome, path }) => [action, outcome, path]).sort()).toEqual([
+        ['upload', 'committed', 'made/here/a.txt'],
+        ['upload', 'committed', 'made/here/b.txt'],
+      ]);
     }
     expect((await post('v/made/here/', part('a.txt', 'again') + part('new.txt', '') + END)).status).toBe(200);
   });
@@ -66,7 +84,21 @@ describe('an upload of several files', () => {
 });
 
 describe('names that are not one plain name are 400, and no file of the upload is written', () => {
-  it.each(['', '.', '..', '../up', 'a/b', '/etc/passwd', 'a\\\\b', '..\\\\up', 'C:\\\\temp\\\\x', '.fencegate', '.nfs001', 'a\u0001b', 'x'.repeat(256)])('%j', async (name) => {
+  it.each([
+    '',
+    '.',
+    '..',
+    '../up',
+    'a/b',
+    '/etc/passwd',
+    'a\\\\b',
+    '..\\\\up',
+    'C:\\\\temp\\\\x',
+    '.fencegate',
+    '.nfs001',
+    'a\u0001b',
+    'x'.repeat(256),
+  ])('%j', async (name) => {
     const before = await quietSnapshot(gateway.path('v'));
     expect(verdictOf(await post('v/in/', part('good', 'x') + part(name, 'x') + END))).toMatch(/^400 (invalid_path|invalid_request)$/);
     expect(volumeSnapshot(gateway.path('v'))).toEqual(before);
@@ -81,12 +113,26 @@ describe('names that are not one plain name are 400, and no file of the upload i
 
 describe('B19: a malformed form is refused, whatever the parser says of it, and leaves nothing', () => {
   const whole = part('m-a', 'one') + part('m-b', 'two') + END;
-  const malformed: (readonly [string, string, string])[] = ([
-    ['cut before the end', whole.slice(0, -END.length)], ['cut inside the last delimiter', whole.slice(0, -6)], ['cut inside a part', whole.slice(0, 150)], ['cut inside the head of a part', whole.slice(0, 60)], ['nothing', ''], ['garbage', 'hello'], ['only the end', END],
-    ['another boundary', whole.replaceAll(B, 'other')], ['no boundary', whole, 'multipart/form-data'], ['an empty boundary', whole, 'multipart/form-data; boundary='], ['a field', part('m-a', 'one') + part(null, 'v') + END], ['no filename at all', part(null, 'v') + END],
-    ['a part without a disposition', `--${B}\r\n\r\nx\r\n${END}`], ['a reserved name', part('m-a', 'x', '__proto__') + END], ['a head without end', `--${B}\r\nContent-Disposition: form-data; name="f"; filename="m-a"${'x'.repeat(90_000)}`],
-    ['a delimiter that is not at a line', `--${B}\r\nContent-Disposition: form-data; name="f"; filename="m-a"\r\n\r\nx--${B}--\r\n`],
-  ] satisfies [string, string, string?][]).map(([what, body, type = TYPE]) => [what, body, type]);
+  const malformed: (readonly [string, string, string])[] = (
+    [
+      ['cut before the end', whole.slice(0, -END.length)],
+      ['cut inside the last delimiter', whole.slice(0, -6)],
+      ['cut inside a part', whole.slice(0, 150)],
+      ['cut inside the head of a part', whole.slice(0, 60)],
+      ['nothing', ''],
+      ['garbage', 'hello'],
+      ['only the end', END],
+      ['another boundary', whole.replaceAll(B, 'other')],
+      ['no boundary', whole, 'multipart/form-data'],
+      ['an empty boundary', whole, 'multipart/form-data; boundary='],
+      ['a field', part('m-a', 'one') + part(null, 'v') + END],
+      ['no filename at all', part(null, 'v') + END],
+      ['a part without a disposition', `--${B}\r\n\r\nx\r\n${END}`],
+      ['a reserved name', part('m-a', 'x', '__proto__') + END],
+      ['a head without end', `--${B}\r\nContent-Disposition: form-data; name="f"; filename="m-a"${'x'.repeat(90_000)}`],
+      ['a delimiter that is not at a line', `--${B}\r\nContent-Disposition: form-data; name="f"; filename="m-a"\r\n\r\nx--${B}--\r\n`],
+    ] satisfies [string, string, string?][]
+  ).map(([what, body, type = TYPE]) => [what, body, type]);
   it.each(malformed)('%s', async (_what, body, type) => {
     const before = await quietSnapshot(gateway.path('v'));
     expect(verdictOf(await post('v/in/', body, { 'content-type': type }))).toBe('400 invalid_request');
@@ -119,10 +165,18 @@ describe('B1, B17: a body that is not whole is no upload', () => {
 
   it('reset in the middle: staged files go, too', async () => {
     const connection = gateway.raw();
-    connection.send(`${head('POST /v1/files/v/in/', `Content-Type: ${TYPE}`, 'Content-Length: 5000')}${part('reset-a', 'one')}${part('reset-b', 'two')}`);
-    await eventually(() => stagedNames(gateway.path('v')), (names) => names.length > 0);
+    connection.send(
+      `${head('POST /v1/files/v/in/', `Content-Type: ${TYPE}`, 'Content-Length: 5000')}${part('reset-a', 'one')}${part('reset-b', 'two')}`,
+    );
+    await eventually(
+      () => stagedNames(gateway.path('v')),
+      (names) => names.length > 0,
+    );
     connection.socket.resetAndDestroy();
-    await eventually(() => stagedNames(gateway.path('v')), (names) => names.length === 0);
+    await eventually(
+      () => stagedNames(gateway.path('v')),
+      (names) => names.length === 0,
+    );
     expect(existsSync(gateway.path('v/in/reset-a'))).toBe(false);
   });
 
@@ -130,11 +184,19 @@ describe('B1, B17: a body that is not whole is no upload', () => {
     const before = await quietSnapshot(gateway.path('v'));
     const big = part('big-a', 'fine') + part('big-b', 'x'.repeat(2_100_000)) + part('big-c', 'fine') + END;
     expect(verdictOf(await post('v/in/', big))).toBe('413 body_too_large');
-    const chunked = async function* (): AsyncGenerator<Buffer> { yield Buffer.from(big); };
-    const answer = await gateway.client.send('POST', '/v1/files/v/in/', { headers: { 'content-type': TYPE }, body: chunked() }).then(verdictOf, (error: Error) => error.message);
+    const chunked = async function* (): AsyncGenerator<Buffer> {
+      yield Buffer.from(big);
+    };
+    const answer = await gateway.client
+      .send('POST', '/v1/files/v/in/', { headers: { 'content-type': TYPE }, body: chunked() })
+      .then(verdictOf, (error: Error) => error.message);
     expect(answer).toMatch(/^413 body_too_large$|other side closed|ECONNRESET|EPIPE/);
-    const small = async function* (): AsyncGenerator<Buffer> { yield Buffer.from(part('small-a', 'x'.repeat(2_500)) + END); };
-    expect(verdictOf(await gateway.client.send('POST', '/v1/files/small/', { headers: { 'content-type': TYPE }, body: small() }))).toBe('413 body_too_large');
+    const small = async function* (): AsyncGenerator<Buffer> {
+      yield Buffer.from(part('small-a', 'x'.repeat(2_500)) + END);
+    };
+    expect(verdictOf(await gateway.client.send('POST', '/v1/files/small/', { headers: { 'content-type': TYPE }, body: small() }))).toBe(
+      '413 body_too_large',
+    );
     expect([volumeSnapshot(gateway.path('v')), volumeSnapshot(gateway.path('small'))]).toEqual([before, {}]);
   });
 });
@@ -145,8 +207,14 @@ describe('all or nothing', () => {
     symlinkSync('nowhere', gateway.path('v/in/a-link'));
     const held = await gateway.client.lease('v/in/a-held-one');
     const before = await quietSnapshot(gateway.path('v'));
-    for (const [name, verdict] of [['a-directory', '409 is_a_directory'], ['a-link', '409 symbolic_link'], ['a-held-one', '423 resource_locked']] as const) {
-      expect(verdictOf(await post('v/in/', part('aon-1', 'x') + part(name, 'x') + part('aon-2', 'x') + END, { 'x-lock-wait-ms': '10' }))).toBe(verdict);
+    for (const [name, verdict] of [
+      ['a-directory', '409 is_a_directory'],
+      ['a-link', '409 symbolic_link'],
+      ['a-held-one', '423 resource_locked'],
+    ] as const) {
+      expect(verdictOf(await post('v/in/', part('aon-1', 'x') + part(name, 'x') + part('aon-2', 'x') + END, { 'x-lock-wait-ms': '10' }))).toBe(
+        verdict,
+      );
     }
     expect(volumeSnapshot(gateway.path('v'))).toEqual(before);
     await gateway.client.release(held);
@@ -155,9 +223,17 @@ describe('all or nothing', () => {
   it.each<Step>(['3.admit', '4.staged', '6.enter', '6.checked'])('when the gateway fails at %s, none is', async (step) => {
     await post('v/in/', part('step-a', 'old') + END);
     const before = await quietSnapshot(gateway.path('v'));
-    event = { at: step, run: () => { throw new Error('a fault of the gateway itself'); } };
+    event = {
+      at: step,
+      run: () => {
+        throw new Error('a fault of the gateway itself');
+      },
+    };
     expect(verdictOf(await post('v/in/', part('step-a', 'new') + part('step-b', 'new') + END))).toBe('500 internal');
-    await eventually(() => stagedNames(gateway.path('v')), (names) => names.length === 0);
+    await eventually(
+      () => stagedNames(gateway.path('v')),
+      (names) => names.length === 0,
+    );
     expect(volumeSnapshot(gateway.path('v'))).toEqual(before);
   });
 
@@ -167,14 +243,23 @@ describe('all or nothing', () => {
     const answer = await post('v/in/', part('back-a', 'new') + part('back-b', 'new') + part('back-c', 'new') + END);
     expect(verdictOf(answer)).toBe('409 already_exists');
     expect([at('v/in/back-a'), existsSync(gateway.path('v/in/back-b'))]).toEqual(['old', false]);
-    await eventually(() => stagedNames(gateway.path('v')), (names) => names.length === 0);
+    await eventually(
+      () => stagedNames(gateway.path('v')),
+      (names) => names.length === 0,
+    );
     const records = await gateway.client.audit({ path_prefix: 'in/back-', code: 'already_exists' });
-    expect(records.map(({ path, outcome }) => [path, outcome]).sort()).toEqual([['in/back-a', 'aborted'], ['in/back-b', 'aborted'], ['in/back-c', 'aborted']]);
+    expect(records.map(({ path, outcome }) => [path, outcome]).sort()).toEqual([
+      ['in/back-a', 'aborted'],
+      ['in/back-b', 'aborted'],
+      ['in/back-c', 'aborted'],
+    ]);
   });
 
   it('conditions are for every file: If-None-Match: * makes only new ones', async () => {
     await post('v/in/', part('cond-a', 'old') + END);
-    expect(verdictOf(await post('v/in/', part('cond-a', 'new') + part('cond-b', 'new') + END, { 'if-none-match': '*' }))).toBe('412 precondition_failed');
+    expect(verdictOf(await post('v/in/', part('cond-a', 'new') + part('cond-b', 'new') + END, { 'if-none-match': '*' }))).toBe(
+      '412 precondition_failed',
+    );
     expect([at('v/in/cond-a'), existsSync(gateway.path('v/in/cond-b'))]).toEqual(['old', false]);
     expect((await post('v/in/', part('cond-b', 'new') + part('cond-c', 'new') + END, { 'if-none-match': '*' })).status).toBe(201);
   });
@@ -186,11 +271,49 @@ describe('a token', () => {
     const both = await client.lease(['v/in/t-a', 'v/in/t-b']);
     const answer = await post('v/in/', part('t-b', '2') + part('t-a', '1') + END, { 'x-fencing-token': both.fencing_token });
     expect([answer.status, answer.headers['x-fencing-token']]).toEqual([201, both.fencing_token]);
-    expect(verdictOf(await post('v/in/', part('t-a', 'x') + part('t-other', 'x') + END, { 'x-fencing-token': both.fencing_token }))).toBe('403 token_not_issued');
+    expect(verdictOf(await post('v/in/', part('t-a', 'x') + part('t-other', 'x') + END, { 'x-fencing-token': both.fencing_token }))).toBe(
+      '403 token_not_issued',
+    );
     const one = await client.lease('v/in/t-other');
-    expect(verdictOf(await post('v/in/', part('t-a', 'x') + part('t-other', 'x') + END, { 'x-fencing-token': one.fencing_token }))).toMatch(/^(403 token_not_issued|412 stale_token)$/);
+    expect(verdictOf(await post('v/in/', part('t-a', 'x') + part('t-other', 'x') + END, { 'x-fencing-token': one.fencing_token }))).toMatch(
+      /^(403 token_not_issued|412 stale_token)$/,
+    );
     await client.release(both);
     expect(verdictOf(await post('v/in/', part('t-a', 'x') + END, { 'x-fencing-token': both.fencing_token }))).toBe('412 lease_ended');
     expect([at('v/in/t-a'), existsSync(gateway.path('v/in/t-other'))]).toEqual(['1', false]);
   });
+});
+
+describe('B2: an upload of as many files as are allowed', () => {
+  it('is written whole, leaves nothing behind, and others write and read meanwhile', async () => {
+    const names = Array.from({ length: 1_000 }, (_, i) => `many-${i}`);
+    const form = (text: string): string => names.map((name) => part(name, text)).join('') + END;
+    for (const [status, text] of [
+      [201, 'one'],
+      [200, 'two'],
+    ] as const) {
+      let isOver = false;
+      const upload = post('v/many/', form(text)).finally(() => {
+        isOver = true;
+      });
+      const others = async (who: string): Promise<Set<string>> => {
+        const seen = new Set<string>();
+        const turn = async (): Promise<void> => {
+          seen.add(String((await gateway.client.send('PUT', `/v1/files/v/in/other-${who}`, { body: 'x' })).status));
+          seen.add(String((await gateway.client.get(`v/in/other-${who}`)).status));
+        };
+        while (!isOver || stagedNames(gateway.path('v')).length > 0) await turn();
+        await turn();
+        return seen;
+      };
+      const seen = await Promise.all(['a', 'b'].map(others));
+      expect((await upload).status).toBe(status);
+      for (const one of seen) expect([...one].filter((each) => each !== '200' && each !== '201')).toEqual([]);
+      expect(names.filter((name) => at(`v/many/${name}`) !== text)).toEqual([]);
+      await eventually(
+        () => stagedNames(gateway.path('v')),
+        (left) => left.length === 0,
+      );
+    }
+  }, 120_000);
 });

@@ -18,18 +18,79 @@ beforeAll(async () => {
   writeFileSync(gateway.path('v/kept'), 'kept');
 });
 afterAll(() => gateway.stop());
-beforeEach(() => { onStep = null; });
+beforeEach(() => {
+  onStep = null;
+});
 
 const put = (target: string, body = 'x'): Promise<string> =>
-  ask(gateway.raw(), Buffer.concat([Buffer.from(head(`PUT ${target}`, `Content-Length: ${Buffer.byteLength(body)}`), 'latin1'), Buffer.from(body)])).then(rawVerdict);
+  ask(
+    gateway.raw(),
+    Buffer.concat([Buffer.from(head(`PUT ${target}`, `Content-Length: ${Buffer.byteLength(body)}`), 'latin1'), Buffer.from(body)]),
+  ).then(rawVerdict);
 const get = (target: string): Promise<string> => ask(gateway.raw(), Buffer.from(head(`GET ${target}`), 'latin1')).then(rawVerdict);
 
 describe('B15, B30: a path that is not canonical is 400 for every method, and nothing is touched', () => {
   const below = [
-    '..', '.', '../outside/secret', '%2e%2e/outside/secret', '%2E%2e/outside/secret', '.%2e/outside/secret', '..%2f..%2foutside%2fsecret', '..%2Foutside', 'a/../../outside/secret', 'a/%2e%2e/%2e%2e/outside/secret',
-    'a%2fb', 'a%2Fb', '%2f', '%2fetc%2fpasswd', '/etc/passwd', 'a//b', '//', 'a//', 'a/./b', 'a/.', 'a/..', './a', '%2e/a', 'kept/..', 'a%00b', '%00', 'kept%00.txt', 'a%0ab', 'a%0d%0ab', 'a%09b', 'a%1fb', 'a%7fb',
-    'a%5cb', 'a\\b', '..%5coutside', '..\\outside', '%ff', 'a%c3', '%c0%ae%c0%ae/outside', '%c0%af', '%e0%80%af', '%ed%a0%80', '%f5%80%80%80', '%', '%1', '%zz', '%u002e', 'a#b', 'kept#', '.fencegate', '.fencegate/owner', '.fencegate/stamp',
-    'd/.fencegate/x', '.nfs000000001', 'd/.nfs1/x', '%2efencegate/owner', `${'x'.repeat(256)}`, `${'%C3%BC'.repeat(128)}`, `d/${'x'.repeat(256)}/y`, Array.from({ length: 17 }, () => 'y'.repeat(250)).join('/'),
+    '..',
+    '.',
+    '../outside/secret',
+    '%2e%2e/outside/secret',
+    '%2E%2e/outside/secret',
+    '.%2e/outside/secret',
+    '..%2f..%2foutside%2fsecret',
+    '..%2Foutside',
+    'a/../../outside/secret',
+    'a/%2e%2e/%2e%2e/outside/secret',
+    'a%2fb',
+    'a%2Fb',
+    '%2f',
+    '%2fetc%2fpasswd',
+    '/etc/passwd',
+    'a//b',
+    '//',
+    'a//',
+    'a/./b',
+    'a/.',
+    'a/..',
+    './a',
+    '%2e/a',
+    'kept/..',
+    'a%00b',
+    '%00',
+    'kept%00.txt',
+    'a%0ab',
+    'a%0d%0ab',
+    'a%09b',
+    'a%1fb',
+    'a%7fb',
+    'a%5cb',
+    'a\\b',
+    '..%5coutside',
+    '..\\outside',
+    '%ff',
+    'a%c3',
+    '%c0%ae%c0%ae/outside',
+    '%c0%af',
+    '%e0%80%af',
+    '%ed%a0%80',
+    '%f5%80%80%80',
+    '%',
+    '%1',
+    '%zz',
+    '%u002e',
+    'a#b',
+    'kept#',
+    '.fencegate',
+    '.fencegate/owner',
+    '.fencegate/stamp',
+    'd/.fencegate/x',
+    '.nfs000000001',
+    'd/.nfs1/x',
+    '%2efencegate/owner',
+    `${'x'.repeat(256)}`,
+    `${'%C3%BC'.repeat(128)}`,
+    `d/${'x'.repeat(256)}/y`,
+    Array.from({ length: 17 }, () => 'y'.repeat(250)).join('/'),
   ];
   it.each(below)('%j', async (path) => {
     const before = await quietSnapshot(gateway.path('v'));
@@ -37,12 +98,17 @@ describe('B15, B30: a path that is not canonical is 400 for every method, and no
     for (const target of [`PATCH /v1/files/v/${path}`, `DELETE /v1/files/v/${path}`, `POST /v1/files/v/${path}/`]) {
       // A name that ends with a slash, or only seems to, is of another kind, which does not have every method.
       const others = /\/$|#/.test(path) ? ['405 method_not_allowed'] : [];
-      expect(['400 invalid_path', ...others]).toContain(rawVerdict(await ask(gateway.raw(), Buffer.from(head(target, 'Content-Length: 0'), 'latin1'))));
+      expect(['400 invalid_path', ...others]).toContain(
+        rawVerdict(await ask(gateway.raw(), Buffer.from(head(target, 'Content-Length: 0'), 'latin1'))),
+      );
     }
     expect(await get(`/v1/files/v/${path}`)).toMatch(/^(400 invalid_path|404 not_found)$/);
     expect(await get(`/v1/locks/v/${path}`)).toMatch(/^(400 invalid_path|404 not_found)$/);
     expect(volumeSnapshot(gateway.path('v'))).toEqual(before);
-    expect([readFileSync(`${gateway.directory}/outside/secret`, 'utf8'), readdirSync(`${gateway.directory}/outside`)]).toEqual(['secret', ['secret']]);
+    expect([readFileSync(`${gateway.directory}/outside/secret`, 'utf8'), readdirSync(`${gateway.directory}/outside`)]).toEqual([
+      'secret',
+      ['secret'],
+    ]);
   });
 
   it('the refusals are audited', async () => {
@@ -56,24 +122,51 @@ describe('B15, B30: a path that is not canonical is 400 for every method, and no
   });
 
   it('hidden names do not exist for readers', async () => {
-    for (const name of ['.fencegate/', '.fencegate/owner', '.nfs0001', 'd/.fencegate/']) expect(await get(`/v1/files/v/${name}`)).toBe('404 not_found');
+    for (const name of ['.fencegate/', '.fencegate/owner', '.nfs0001', 'd/.fencegate/'])
+      expect(await get(`/v1/files/v/${name}`)).toBe('404 not_found');
     expect(existsSync(gateway.path('v/.fencegate/owner'))).toBe(true);
   });
 
   it('names of volumes are a closed form', async () => {
-    for (const volume of ['V', 'v%2e', '..', '.', '%2e%2e', 'v%00', '-v', '_v', 'v'.repeat(64), 'v%2fkept', '', 'v ']) expect(await put(`/v1/files/${volume}/a`)).toMatch(/^(404 (volume_not_found|not_found)|400 \w+)$/);
+    for (const volume of ['V', 'v%2e', '..', '.', '%2e%2e', 'v%00', '-v', '_v', 'v'.repeat(64), 'v%2fkept', '', 'v '])
+      expect(await put(`/v1/files/${volume}/a`)).toMatch(/^(404 (volume_not_found|not_found)|400 \w+)$/);
     expect(await put('/v1/files/v')).toMatch(/^40[45] /);
     expect(await put('/v1/files')).toMatch(/^404 /);
   });
 });
 
 describe('names in JSON are plain text, under the same rules', () => {
-  it.each(['v/../x', 'v/a/../b', 'v/./a', 'v//a', 'v/a//b', 'v/a/', 'v/', 'v', '/v/a', 'v/a\\b', 'v/a\u0000b', 'v/a\nb', '../a', '.fencegate/a', 'v/.fencegate/x', 'v/.nfs1', `v/${'x'.repeat(256)}`, 'v/\ud800', 'V/a', ''])('%j', async (name) => {
+  it.each([
+    'v/../x',
+    'v/a/../b',
+    'v/./a',
+    'v//a',
+    'v/a//b',
+    'v/a/',
+    'v/',
+    'v',
+    '/v/a',
+    'v/a\\b',
+    'v/a\u0000b',
+    'v/a\nb',
+    '../a',
+    '.fencegate/a',
+    'v/.fencegate/x',
+    'v/.nfs1',
+    `v/${'x'.repeat(256)}`,
+    'v/\ud800',
+    'V/a',
+    '',
+  ])('%j', async (name) => {
     const before = await quietSnapshot(gateway.path('v'));
     for (const answer of await Promise.all([
-      gateway.client.post('/v1/moves', { from: name, to: 'v/new' }), gateway.client.post('/v1/moves', { from: 'v/kept', to: name }), gateway.client.post('/v1/copies', { from: 'v/kept', to: name }),
-      gateway.client.post('/v1/leases', { resource: name }), gateway.client.post('/v1/leases', { resources: ['v/other', name] }),
-    ])) expect(verdictOf(answer)).toMatch(/^400 (invalid_path|invalid_request)$/);
+      gateway.client.post('/v1/moves', { from: name, to: 'v/new' }),
+      gateway.client.post('/v1/moves', { from: 'v/kept', to: name }),
+      gateway.client.post('/v1/copies', { from: 'v/kept', to: name }),
+      gateway.client.post('/v1/leases', { resource: name }),
+      gateway.client.post('/v1/leases', { resources: ['v/other', name] }),
+    ]))
+      expect(verdictOf(answer)).toMatch(/^400 (invalid_path|invalid_request)$/);
     expect(volumeSnapshot(gateway.path('v'))).toEqual(before);
   });
 
@@ -86,8 +179,61 @@ describe('names in JSON are plain text, under the same rules', () => {
 
 describe('a name that is good', () => {
   const NAMES = [
-    'a+b', 'a b', ' leading', 'trailing ', 'trailing.', '...', '..a', 'a..', '.hidden', '-rf', '~', '50%', '%2e%2e', '%2F', 'a?b', 'a#b', 'a&b=c;d', "it's", '"quoted"', '*', '<a|b>', '$(reboot)', '`id`', 'a:b', 'CON', 'nul.txt', '@', '[x]', '{x}', '.fencegatex', '.nf', '.Nfs1',
-    'Ünïcödé', 'e\u0301', '\u00e9', 'Grundbuch\u00a0neu', 'книга.csv', 'βιβλίο', 'ספר', 'كتاب', 'किताब', 'หนังสือ', '帳簿', '장부', 'ბოლო', '𓂀', '👩‍💼.txt', 'a\u202eb', '\ufeffbom', 'ﬁ', 'ß', 'İ', '\ud83d\ude00', 'ü'.repeat(127), 'x'.repeat(255),
+    'a+b',
+    'a b',
+    ' leading',
+    'trailing ',
+    'trailing.',
+    '...',
+    '..a',
+    'a..',
+    '.hidden',
+    '-rf',
+    '~',
+    '50%',
+    '%2e%2e',
+    '%2F',
+    'a?b',
+    'a#b',
+    'a&b=c;d',
+    "it's",
+    '"quoted"',
+    '*',
+    '<a|b>',
+    '$(reboot)',
+    '`id`',
+    'a:b',
+    'CON',
+    'nul.txt',
+    '@',
+    '[x]',
+    '{x}',
+    '.fencegatex',
+    '.nf',
+    '.Nfs1',
+    'Ünïcödé',
+    'e\u0301',
+    '\u00e9',
+    'Grundbuch\u00a0neu',
+    'книга.csv',
+    'βιβλίο',
+    'ספר',
+    'كتاب',
+    'किताब',
+    'หนังสือ',
+    '帳簿',
+    '장부',
+    'ბოლო',
+    '𓂀',
+    '👩‍💼.txt',
+    'a\u202eb',
+    '\ufeffbom',
+    'ﬁ',
+    'ß',
+    'İ',
+    '\ud83d\ude00',
+    'ü'.repeat(127),
+    'x'.repeat(255),
   ];
   it.each(NAMES)('%j is the file of exactly this name, for every verb', async (name) => {
     const { client } = gateway;
@@ -97,7 +243,10 @@ describe('a name that is good', () => {
     expect(jsonOf<{ entries: { name: string }[] }>(await client.get('v/names/')).entries).toMatchObject([{ name, name_base64: null, type: 'file' }]);
     expect((await client.patch(`v/names/${name}`, 'append', '!')).status).toBe(200);
     const held = await client.lease(`v/names/${name}`);
-    expect(jsonOf(await client.send('GET', `/v1/locks/v/names/${encodeURIComponent(name)}`))).toMatchObject({ resource: `v/names/${name}`, holders: [{ lease_ref: held.lease_ref }] });
+    expect(jsonOf(await client.send('GET', `/v1/locks/v/names/${encodeURIComponent(name)}`))).toMatchObject({
+      resource: `v/names/${name}`,
+      holders: [{ lease_ref: held.lease_ref }],
+    });
     expect((await client.post('/v1/moves', { from: `v/names/${name}`, to: 'v/names/renamed' }, { 'x-lock-wait-ms': '0' })).status).toBe(423);
     expect((await client.post('/v1/moves', { from: `v/names/${name}`, to: 'v/names/renamed', from_token: held.fencing_token })).status).toBe(201);
     expect(textOf(await client.get('v/names/renamed'))).toBe(`${name}!`);
@@ -106,7 +255,11 @@ describe('a name that is good', () => {
   });
 
   it('a plus sign in a URL is a plus sign, %2B too, and %20 a blank', async () => {
-    expect([await put('/v1/files/v/plus/1+1', '1'), await put('/v1/files/v/plus/1%2B1', '2'), await put('/v1/files/v/plus/1%201', '3')]).toEqual(['201', '200', '201']);
+    expect([await put('/v1/files/v/plus/1+1', '1'), await put('/v1/files/v/plus/1%2B1', '2'), await put('/v1/files/v/plus/1%201', '3')]).toEqual([
+      '201',
+      '200',
+      '201',
+    ]);
     expect(readdirSync(gateway.path('v/plus')).sort()).toEqual(['1 1', '1+1']);
   });
 

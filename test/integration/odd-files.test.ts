@@ -35,17 +35,38 @@ afterAll(async () => {
 const verbsOn = (name: string): Record<string, () => Promise<Answer>> => {
   const { client } = gateway;
   return {
-    GET: () => client.get(name), HEAD: () => client.send('HEAD', `/v1/files/${name}`), PUT: () => client.put(name, 'x'), 'PUT creating': () => client.put(name, 'x', { 'if-none-match': '*' }),
-    PATCH: () => client.patch(name, 'bytes=0-0', 'x'), append: () => client.patch(name, 'append', 'x'), DELETE: () => client.delete(name), mkdir: () => client.put(`${name}/`, ''), rmdir: () => client.delete(`${name}/`),
-    'MOVE from': () => client.post('/v1/moves', { from: name, to: 'v/target' }), 'MOVE to': () => client.post('/v1/moves', { from: 'v/file', to: name, overwrite: true }),
-    'COPY from': () => client.post('/v1/copies', { from: name, to: 'v/target' }), 'COPY to': () => client.post('/v1/copies', { from: 'v/file', to: name, overwrite: true }), list: () => client.get(`${name}/`),
+    GET: () => client.get(name),
+    HEAD: () => client.send('HEAD', `/v1/files/${name}`),
+    PUT: () => client.put(name, 'x'),
+    'PUT creating': () => client.put(name, 'x', { 'if-none-match': '*' }),
+    PATCH: () => client.patch(name, 'bytes=0-0', 'x'),
+    append: () => client.patch(name, 'append', 'x'),
+    DELETE: () => client.delete(name),
+    mkdir: () => client.put(`${name}/`, ''),
+    rmdir: () => client.delete(`${name}/`),
+    'MOVE from': () => client.post('/v1/moves', { from: name, to: 'v/target' }),
+    'MOVE to': () => client.post('/v1/moves', { from: 'v/file', to: name, overwrite: true }),
+    'COPY from': () => client.post('/v1/copies', { from: name, to: 'v/target' }),
+    'COPY to': () => client.post('/v1/copies', { from: 'v/file', to: name, overwrite: true }),
+    list: () => client.get(`${name}/`),
   };
 };
 
 describe('a special file or a link is refused at once by every verb, and stays as it is', () => {
   it.each([
-    ['fifo', 'special_file'], ['socket', 'special_file'], ['link-to-file', 'symbolic_link'], ['link-to-dir', 'symbolic_link'], ['link-out', 'symbolic_link'], ['dangling', 'symbolic_link'], ['loop', 'symbolic_link'],
-    ['link-out/file', 'symbolic_link'], ['link-to-dir/file', 'symbolic_link'], ['link-out/new', 'symbolic_link'], ['dangling/new', 'symbolic_link'], ['link-to-dir/sub/new', 'symbolic_link'], ['loop/new', 'symbolic_link'],
+    ['fifo', 'special_file'],
+    ['socket', 'special_file'],
+    ['link-to-file', 'symbolic_link'],
+    ['link-to-dir', 'symbolic_link'],
+    ['link-out', 'symbolic_link'],
+    ['dangling', 'symbolic_link'],
+    ['loop', 'symbolic_link'],
+    ['link-out/file', 'symbolic_link'],
+    ['link-to-dir/file', 'symbolic_link'],
+    ['link-out/new', 'symbolic_link'],
+    ['dangling/new', 'symbolic_link'],
+    ['link-to-dir/sub/new', 'symbolic_link'],
+    ['loop/new', 'symbolic_link'],
   ])('%s: 409 %s', async (name, code) => {
     const before = await quietSnapshot(gateway.path('v'));
     for (const [verb, run] of Object.entries(verbsOn(`v/${name}`))) {
@@ -59,7 +80,8 @@ describe('a special file or a link is refused at once by every verb, and stays a
 
   it('below a FIFO or a file there is nothing: not_a_directory', async () => {
     for (const name of ['v/fifo/x', 'v/file/x', 'v/file/x/y']) {
-      for (const answer of await Promise.all([gateway.client.put(name, 'x'), gateway.client.delete(name), gateway.client.get(name)])) expect(verdictOf(answer)).toBe('409 not_a_directory');
+      for (const answer of await Promise.all([gateway.client.put(name, 'x'), gateway.client.delete(name), gateway.client.get(name)]))
+        expect(verdictOf(answer)).toBe('409 not_a_directory');
     }
   });
 
@@ -72,7 +94,14 @@ describe('a special file or a link is refused at once by every verb, and stays a
   it('a listing shows them for what they are', async () => {
     const { entries } = jsonOf<{ entries: { name: string; type: string; size_bytes: number | null }[] }>(await gateway.client.get('v/'));
     const kinds = Object.fromEntries(entries.map(({ name, type }) => [name, type]));
-    expect(kinds).toMatchObject({ file: 'file', dir: 'directory', fifo: 'special', socket: 'special', 'link-to-file': 'symbolic_link', dangling: 'symbolic_link' });
+    expect(kinds).toMatchObject({
+      file: 'file',
+      dir: 'directory',
+      fifo: 'special',
+      socket: 'special',
+      'link-to-file': 'symbolic_link',
+      dangling: 'symbolic_link',
+    });
     expect(kinds).not.toHaveProperty('.fencegate');
     expect(entries.filter(({ type, size_bytes: size }) => (type === 'file') !== (size !== null))).toEqual([]);
   });
@@ -104,10 +133,20 @@ describe('files and directories are told apart', () => {
   });
 
   it('a directory is made (201), is there (204), goes when empty (204); each answer has token and operation', async () => {
-    const answers = [await gateway.client.put('v/new/sub/', ''), await gateway.client.put('v/new/sub/', ''), await gateway.client.delete('v/new/sub/'), await gateway.client.delete('v/new/')];
+    const answers = [
+      await gateway.client.put('v/new/sub/', ''),
+      await gateway.client.put('v/new/sub/', ''),
+      await gateway.client.delete('v/new/sub/'),
+      await gateway.client.delete('v/new/'),
+    ];
     expect(answers.map(({ status }) => status)).toEqual([201, 204, 204, 204]);
-    for (const { headers } of answers) expect(headers).toMatchObject({ 'x-fencing-token': expect.stringMatching(/^\d+$/), 'x-operation-id': expect.stringMatching(/^\S+$/) });
-    expect((await gateway.client.audit({ path: 'new/sub', order: 'asc' })).map(({ action, status }) => [action, status])).toEqual([['mkdir', 201], ['mkdir', 204], ['delete', 204]]);
+    for (const { headers } of answers)
+      expect(headers).toMatchObject({ 'x-fencing-token': expect.stringMatching(/^\d+$/), 'x-operation-id': expect.stringMatching(/^\S+$/) });
+    expect((await gateway.client.audit({ path: 'new/sub', order: 'asc' })).map(({ action, status }) => [action, status])).toEqual([
+      ['mkdir', 201],
+      ['mkdir', 204],
+      ['delete', 204],
+    ]);
   });
 
   it('B23: a foreign .nfs file inside keeps a directory, and the detail says why', async () => {
@@ -136,7 +175,8 @@ describe('F17: a file with several names', () => {
 
   it('range writes and appends are refused', async () => {
     const contents = twins('v', 'patch');
-    for (const range of ['bytes=0-0', 'bytes=0-', 'append']) expect(verdictOf(await gateway.client.patch('v/patch', range, 'x'))).toBe('409 multiple_links');
+    for (const range of ['bytes=0-0', 'bytes=0-', 'append'])
+      expect(verdictOf(await gateway.client.patch('v/patch', range, 'x'))).toBe('409 multiple_links');
     expect(contents()).toEqual(['shared', 'shared']);
   });
 
@@ -144,7 +184,10 @@ describe('F17: a file with several names', () => {
     const [ranges, appends] = [twins('split', 'range'), twins('split', 'append')];
     expect((await gateway.client.patch('split/range', 'bytes=0-0', 'S')).status).toBe(200);
     expect((await gateway.client.patch('split/append', 'append', '!')).status).toBe(200);
-    expect([ranges(), appends()]).toEqual([['Shared', 'shared'], ['shared!', 'shared']]);
+    expect([ranges(), appends()]).toEqual([
+      ['Shared', 'shared'],
+      ['shared!', 'shared'],
+    ]);
   });
 
   it('MOVE of one name onto the other is the same resource: nothing happens, and says so', async () => {
@@ -182,9 +225,13 @@ describe('F27: what a replace must not lose', () => {
     writeFileSync(gateway.path('v/sealed'), 'sealed');
     chmodSync(gateway.path('v/sealed'), 0o444);
     for (const answer of await Promise.all([
-      gateway.client.put('v/sealed', 'x'), gateway.client.patch('v/sealed', 'append', 'x'), gateway.client.patch('v/sealed', 'bytes=0-0', 'x'),
-      gateway.client.post('/v1/copies', { from: 'v/file', to: 'v/sealed', overwrite: true }), gateway.client.post('/v1/moves', { from: 'v/file', to: 'v/sealed', overwrite: true }),
-    ])) expect(verdictOf(answer)).toBe('403 forbidden');
+      gateway.client.put('v/sealed', 'x'),
+      gateway.client.patch('v/sealed', 'append', 'x'),
+      gateway.client.patch('v/sealed', 'bytes=0-0', 'x'),
+      gateway.client.post('/v1/copies', { from: 'v/file', to: 'v/sealed', overwrite: true }),
+      gateway.client.post('/v1/moves', { from: 'v/file', to: 'v/sealed', overwrite: true }),
+    ]))
+      expect(verdictOf(answer)).toBe('403 forbidden');
     expect(textOf(await gateway.client.get('v/sealed'))).toBe('sealed');
   });
 });

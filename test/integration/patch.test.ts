@@ -10,7 +10,9 @@ import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts
 /** Range writes and appends, copy-on-write and in place. */
 
 let gateway: VolumesGateway;
-beforeAll(async () => { gateway = await startVolumes({ volumes: { v: {}, inplace: { range_writes: 'in-place' } } }); });
+beforeAll(async () => {
+  gateway = await startVolumes({ volumes: { v: {}, inplace: { range_writes: 'in-place' } } });
+});
 afterAll(() => gateway.stop());
 
 const bytesAt = (name: string): string => readFileSync(gateway.path(name), 'utf8');
@@ -19,7 +21,14 @@ const digest = (text: string): string => `sha-256=:${createHash('sha256').update
 describe.each(['v', 'inplace'])('a range write on volume %s', (volume) => {
   const name = `${volume}/record`;
   it.each([
-    ['bytes=0-2', 'XYZ', 'XYZ3456789'], ['bytes=3-3', 'X', '012X456789'], ['bytes=7-', 'XYZ', '0123456XYZ'], ['bytes=8-', 'WXYZ', '01234567WXYZ'], ['bytes=8-11', 'WXYZ', '01234567WXYZ'], ['bytes=10-', 'XY', '0123456789XY'], ['bytes=10-11', 'XY', '0123456789XY'], ['bytes=4-', '', '0123456789'],
+    ['bytes=0-2', 'XYZ', 'XYZ3456789'],
+    ['bytes=3-3', 'X', '012X456789'],
+    ['bytes=7-', 'XYZ', '0123456XYZ'],
+    ['bytes=8-', 'WXYZ', '01234567WXYZ'],
+    ['bytes=8-11', 'WXYZ', '01234567WXYZ'],
+    ['bytes=10-', 'XY', '0123456789XY'],
+    ['bytes=10-11', 'XY', '0123456789XY'],
+    ['bytes=4-', '', '0123456789'],
   ])('%s with %j', async (range, body, result) => {
     await gateway.client.put(name, '0123456789');
     const before = (await gateway.client.get(name)).headers['etag'];
@@ -30,13 +39,23 @@ describe.each(['v', 'inplace'])('a range write on volume %s', (volume) => {
     const got = await gateway.client.get(name);
     expect([got.headers['etag'], textOf(got)]).toEqual([answer.headers['etag'], result]);
     expect(got.headers['etag']).not.toBe(before);
-    expect((await gateway.client.audit({ operation_id: answer.headers['x-operation-id'] ?? '' }))).toMatchObject([{ action: 'patch', outcome: 'committed', etag_before: before, etag_after: answer.headers['etag'], size_bytes: result.length }]);
+    expect(await gateway.client.audit({ operation_id: answer.headers['x-operation-id'] ?? '' })).toMatchObject([
+      { action: 'patch', outcome: 'committed', etag_before: before, etag_after: answer.headers['etag'], size_bytes: result.length },
+    ]);
   });
 
   it.each([
-    ['a hole', 'bytes=11-', 'x', '416 range_not_satisfiable'], ['a hole far out', 'bytes=999999999999-', 'x', '416 range_not_satisfiable'], ['fewer bytes than named', 'bytes=0-4', 'abc', '400 range_length_mismatch'], ['more bytes than named', 'bytes=0-1', 'abc', '400 range_length_mismatch'],
-    ['no range', '', 'x', '400 invalid_request'], ['one backwards', 'bytes=5-2', '', '400 invalid_request'], ['from the end', 'bytes=-3', 'abc', '400 invalid_request'], ['two', 'bytes=0-0,2-2', 'ab', '400 invalid_request'], ['another unit', 'lines=0-0', 'x', '400 invalid_request'],
-    ['a number too large', 'bytes=99999999999999999999-', 'x', '400 invalid_request'], ['a word', 'prepend', 'x', '400 invalid_request'],
+    ['a hole', 'bytes=11-', 'x', '416 range_not_satisfiable'],
+    ['a hole far out', 'bytes=999999999999-', 'x', '416 range_not_satisfiable'],
+    ['fewer bytes than named', 'bytes=0-4', 'abc', '400 range_length_mismatch'],
+    ['more bytes than named', 'bytes=0-1', 'abc', '400 range_length_mismatch'],
+    ['no range', '', 'x', '400 invalid_request'],
+    ['one backwards', 'bytes=5-2', '', '400 invalid_request'],
+    ['from the end', 'bytes=-3', 'abc', '400 invalid_request'],
+    ['two', 'bytes=0-0,2-2', 'ab', '400 invalid_request'],
+    ['another unit', 'lines=0-0', 'x', '400 invalid_request'],
+    ['a number too large', 'bytes=99999999999999999999-', 'x', '400 invalid_request'],
+    ['a word', 'prepend', 'x', '400 invalid_request'],
   ])('%s is refused, and nothing is touched', async (_what, range, body, verdict) => {
     await gateway.client.put(name, '0123456789');
     const before = await quietSnapshot(gateway.path(volume));
@@ -46,7 +65,8 @@ describe.each(['v', 'inplace'])('a range write on volume %s', (volume) => {
 
   it('a chunked body is held to the length that the range names', async () => {
     await gateway.client.put(name, '0123456789');
-    const request = (chunk: string): string => `${head(`PATCH /v1/files/${name}`, 'X-Update-Range: bytes=0-4', 'Content-Type: application/octet-stream', 'Transfer-Encoding: chunked')}${chunk}0\r\n\r\n`;
+    const request = (chunk: string): string =>
+      `${head(`PATCH /v1/files/${name}`, 'X-Update-Range: bytes=0-4', 'Content-Type: application/octet-stream', 'Transfer-Encoding: chunked')}${chunk}0\r\n\r\n`;
     expect(rawVerdict(await ask(gateway.raw(), request('3\r\nabc\r\n')))).toBe('400 range_length_mismatch');
     expect(rawVerdict(await ask(gateway.raw(), request('6\r\nabcdef\r\n')))).toBe('400 range_length_mismatch');
     expect(rawVerdict(await ask(gateway.raw(), request('5\r\nabcde\r\n')))).toBe('200');
@@ -68,7 +88,8 @@ describe.each(['v', 'inplace'])('a range write on volume %s', (volume) => {
         expect([verdictOf(answer), jsonOf(answer)['expected_offset']]).toEqual(['409 offset_mismatch', 10]);
       }
     }
-    for (const offset of ['-1', '1.0', 'ten', '', '1e1']) expect(verdictOf(await gateway.client.patch(name, 'append', 'x', { 'upload-offset': offset }))).toBe('400 invalid_request');
+    for (const offset of ['-1', '1.0', 'ten', '', '1e1'])
+      expect(verdictOf(await gateway.client.patch(name, 'append', 'x', { 'upload-offset': offset }))).toBe('400 invalid_request');
     expect((await gateway.client.patch(name, 'append', 'x', { 'upload-offset': '10' })).status).toBe(200);
   });
 
@@ -84,8 +105,10 @@ describe.each(['v', 'inplace'])('a range write on volume %s', (volume) => {
   });
 
   it('media types: the two that are named, or none', async () => {
-    for (const type of ['application/x-sabredav-partialupdate', 'application/octet-stream', 'Application/Octet-Stream; x=y']) expect((await gateway.client.patch(name, 'bytes=0-0', 'x', { 'content-type': type })).status).toBe(200);
-    for (const type of ['text/plain', 'application/json', 'multipart/form-data; boundary=x', 'nonsense']) expect(verdictOf(await gateway.client.patch(name, 'bytes=0-0', 'x', { 'content-type': type }))).toBe('415 unsupported_media_type');
+    for (const type of ['application/x-sabredav-partialupdate', 'application/octet-stream', 'Application/Octet-Stream; x=y'])
+      expect((await gateway.client.patch(name, 'bytes=0-0', 'x', { 'content-type': type })).status).toBe(200);
+    for (const type of ['text/plain', 'application/json', 'multipart/form-data; boundary=x', 'nonsense'])
+      expect(verdictOf(await gateway.client.patch(name, 'bytes=0-0', 'x', { 'content-type': type }))).toBe('415 unsupported_media_type');
   });
 
   it('conditions are judged, and again when the body has come', async () => {
@@ -101,7 +124,10 @@ describe.each(['v', 'inplace'])('a range write on volume %s', (volume) => {
   });
 
   it('leaves nothing staged behind', async () => {
-    await eventually(() => stagedNames(gateway.path(volume)), (names) => names.length === 0);
+    await eventually(
+      () => stagedNames(gateway.path(volume)),
+      (names) => names.length === 0,
+    );
   });
 });
 
@@ -128,7 +154,10 @@ describe('appends', () => {
     const write = async (writer: number): Promise<void> => {
       let offset = 0;
       for (let done = 0; done < 5; ) {
-        const answer = await gateway.client.patch('v/offsets', 'append', `${writer}${done};`, { 'upload-offset': String(offset), 'x-lock-wait-ms': '30000' });
+        const answer = await gateway.client.patch('v/offsets', 'append', `${writer}${done};`, {
+          'upload-offset': String(offset),
+          'x-lock-wait-ms': '30000',
+        });
         if (answer.status === 200) {
           done += 1;
           offset = Number(jsonOf(answer)['size_bytes']);
@@ -139,14 +168,19 @@ describe('appends', () => {
       }
     };
     await Promise.all([write(1), write(2), write(3), write(4)]);
-    expect(bytesAt('v/offsets').split(';').slice(0, -1).sort()).toEqual([1, 2, 3, 4].flatMap((writer) => [0, 1, 2, 3, 4].map((done) => `${writer}${done}`)));
+    expect(bytesAt('v/offsets').split(';').slice(0, -1).sort()).toEqual(
+      [1, 2, 3, 4].flatMap((writer) => [0, 1, 2, 3, 4].map((done) => `${writer}${done}`)),
+    );
   });
 
   it('R26: a retry while the first stalls goes ahead at once, and the first is then told the offset', async () => {
     await gateway.client.put('v/stalled', 'ab');
     const first = gateway.raw();
     first.send(`${head('PATCH /v1/files/v/stalled', 'X-Update-Range: append', 'Upload-Offset: 2', 'Content-Length: 3')}c`);
-    await eventually(() => stagedNames(gateway.path('v')), (names) => names.length > 0);
+    await eventually(
+      () => stagedNames(gateway.path('v')),
+      (names) => names.length > 0,
+    );
     const retry = await gateway.client.patch('v/stalled', 'append', 'cde', { 'upload-offset': '2' });
     expect(retry.status).toBe(200);
     first.send('de');
@@ -157,7 +191,12 @@ describe('appends', () => {
 
   it('keep the inode; range writes replace it unless the volume says in-place', async () => {
     const inode = (name: string): number => statSync(gateway.path(name)).ino;
-    for (const [name, range, kept] of [['v/inode', 'append', true], ['v/inode', 'bytes=0-', false], ['inplace/inode', 'append', true], ['inplace/inode', 'bytes=0-', true]] as const) {
+    for (const [name, range, kept] of [
+      ['v/inode', 'append', true],
+      ['v/inode', 'bytes=0-', false],
+      ['inplace/inode', 'append', true],
+      ['inplace/inode', 'bytes=0-', true],
+    ] as const) {
       await gateway.client.put(name, 'old');
       const before = inode(name);
       expect((await gateway.client.patch(name, range, 'new')).status).toBe(200);

@@ -26,12 +26,22 @@ afterAll(() => gateway.stop());
 
 describe('without valid credentials', () => {
   const attempts: readonly (readonly [string, string | undefined])[] = [
-    ['nothing', undefined], ['a wrong token', `Bearer ${bearerOf('nobody')}`], ['an empty one', 'Bearer '], ['another scheme', `Basic ${bearerOf('writer')}`],
-    ['a token with more behind it', `Bearer ${bearerOf('writer')}x`], ['the hash in place of the token', `Bearer ${'0'.repeat(64)}`], ['two tokens', `Bearer ${bearerOf('writer')}, Bearer ${bearerOf('admin')}`],
+    ['nothing', undefined],
+    ['a wrong token', `Bearer ${bearerOf('nobody')}`],
+    ['an empty one', 'Bearer '],
+    ['another scheme', `Basic ${bearerOf('writer')}`],
+    ['a token with more behind it', `Bearer ${bearerOf('writer')}x`],
+    ['the hash in place of the token', `Bearer ${'0'.repeat(64)}`],
+    ['two tokens', `Bearer ${bearerOf('writer')}, Bearer ${bearerOf('admin')}`],
   ];
   it.each(attempts)('%s is 401, whatever else is wrong, and says how to authenticate', async (_what, authorization) => {
     const headers = { 'x-fencing-token': '01', ...(authorization === undefined ? {} : { authorization }) };
-    for (const answer of await Promise.all([gateway.client.put('v/a', 'x', headers), gateway.client.get('v/a', headers), gateway.client.send('GET', '/v1/audit', { headers }), gateway.client.send('GET', '/metrics', { headers })])) {
+    for (const answer of await Promise.all([
+      gateway.client.put('v/a', 'x', headers),
+      gateway.client.get('v/a', headers),
+      gateway.client.send('GET', '/v1/audit', { headers }),
+      gateway.client.send('GET', '/metrics', { headers }),
+    ])) {
       expect(verdictOf(answer)).toBe('401 unauthenticated');
       expect(answer.headers['www-authenticate']).toMatch(/^Bearer/);
     }
@@ -39,7 +49,8 @@ describe('without valid credentials', () => {
   });
 
   it('health, pages and the API description answer all the same', async () => {
-    for (const target of ['/healthz', '/readyz', '/', '/docs/problems/stale_token', '/openapi.json']) expect((await gateway.client.send('GET', target)).status).toBe(200);
+    for (const target of ['/healthz', '/readyz', '/', '/docs/problems/stale_token', '/openapi.json'])
+      expect((await gateway.client.send('GET', target)).status).toBe(200);
   });
 
   it('the refusals are one record per address and minute, with a count', async () => {
@@ -84,7 +95,9 @@ describe('roles', () => {
 
   it('a refusal by role is audited with the principal', async () => {
     await as('reader').put('v/refused', 'x');
-    expect(await as('auditor').audit({ principal: 'reader', code: 'forbidden', action: 'put', path: 'refused' })).toMatchObject([{ outcome: 'rejected', status: 403, path: 'refused' }]);
+    expect(await as('auditor').audit({ principal: 'reader', code: 'forbidden', action: 'put', path: 'refused' })).toMatchObject([
+      { outcome: 'rejected', status: 403, path: 'refused' },
+    ]);
   });
 });
 
@@ -92,9 +105,19 @@ describe('scopes', () => {
   it('open whole segments only, for every name of a request', async () => {
     const clerk = as('clerk');
     const verdicts = await Promise.all([
-      clerk.get('v/in/a'), clerk.get('v/in/'), clerk.put('v/in/b', 'x'), clerk.get('other/a'), clerk.get('other/'),
-      clerk.get('v/a'), clerk.get('v/inside'), clerk.get('v/'), clerk.put('v/inside', 'x'), clerk.delete('v/a'),
-      clerk.post('/v1/copies', { from: 'v/a', to: 'v/in/stolen' }), clerk.post('/v1/moves', { from: 'v/in/a', to: 'v/given-away' }), clerk.post('/v1/leases', { resources: ['v/in/a', 'v/a'] }),
+      clerk.get('v/in/a'),
+      clerk.get('v/in/'),
+      clerk.put('v/in/b', 'x'),
+      clerk.get('other/a'),
+      clerk.get('other/'),
+      clerk.get('v/a'),
+      clerk.get('v/inside'),
+      clerk.get('v/'),
+      clerk.put('v/inside', 'x'),
+      clerk.delete('v/a'),
+      clerk.post('/v1/copies', { from: 'v/a', to: 'v/in/stolen' }),
+      clerk.post('/v1/moves', { from: 'v/in/a', to: 'v/given-away' }),
+      clerk.post('/v1/leases', { resources: ['v/in/a', 'v/a'] }),
       clerk.send('GET', '/v1/locks/v/a'),
     ]);
     expect(verdicts.map(verdictOf)).toEqual(['200', '200', '201', '200', '200', ...Array.from({ length: 9 }, () => '403 forbidden')]);
@@ -146,13 +169,19 @@ describe('tokens with authentication', () => {
   it('X-Client-Id is a label: it opens nothing, and the record has the principal beside it', async () => {
     const held = await as('writer').lease('v/label', { client_id: 'batch' });
     expect(verdictOf(await as('rival').put('v/label', 'x', { ...token(held), 'x-client-id': 'batch' }))).toBe('403 not_lease_owner');
-    expect(await as('auditor').audit({ path: 'label', client_id: 'batch', code: 'not_lease_owner' })).toMatchObject([{ principal: 'rival', fencing_token: held.fencing_token, high_water_mark: held.fencing_token }]);
+    expect(await as('auditor').audit({ path: 'label', client_id: 'batch', code: 'not_lease_owner' })).toMatchObject([
+      { principal: 'rival', fencing_token: held.fencing_token, high_water_mark: held.fencing_token },
+    ]);
   });
 
   it('a lease is looked at, renewed and released by its principal only', async () => {
     const held = await as('writer').lease('v/private');
     const lease = `/v1/leases/${held.lease_id}`;
-    for (const answer of await Promise.all([as('rival').send('GET', lease), as('rival').send('POST', `${lease}/renew`), as('rival').send('DELETE', lease)])) {
+    for (const answer of await Promise.all([
+      as('rival').send('GET', lease),
+      as('rival').send('POST', `${lease}/renew`),
+      as('rival').send('DELETE', lease),
+    ])) {
       expect(verdictOf(answer)).toMatch(/^(403 not_lease_owner|404 lease_not_found)$/);
     }
     expect(jsonOf(await as('writer').send('GET', lease))).toMatchObject({ state: 'held' });
@@ -166,8 +195,13 @@ describe('secrets', () => {
     await as('rival').put('v/secret', 'x', { ...token(held), 'x-lease-id': `${held.lease_id}x` });
     await as('writer').release(held);
     const shown = await Promise.all([
-      as('admin').send('GET', '/v1/audit', { query: { limit: 1_000 } }), as('admin').send('GET', '/v1/locks/v/secret'), as('admin').send('GET', '/v1/locks'), as('admin').send('GET', '/v1/admin/doctor'),
-      as('admin').send('GET', '/v1/admin/sessions'), as('admin').send('GET', '/metrics'), as('admin').send('GET', '/v1/admin/fences/v/secret'),
+      as('admin').send('GET', '/v1/audit', { query: { limit: 1_000 } }),
+      as('admin').send('GET', '/v1/locks/v/secret'),
+      as('admin').send('GET', '/v1/locks'),
+      as('admin').send('GET', '/v1/admin/doctor'),
+      as('admin').send('GET', '/v1/admin/sessions'),
+      as('admin').send('GET', '/metrics'),
+      as('admin').send('GET', '/v1/admin/fences/v/secret'),
     ]);
     for (const answer of shown) {
       expect(answer.status).toBe(200);

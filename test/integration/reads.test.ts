@@ -1,5 +1,5 @@
-import { appendFileSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
+import { appendFileSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, eventually, type Headers, jsonOf, textOf, verdictOf } from '../support/gateway-client.ts';
 import { head } from '../support/raw-request.ts';
@@ -26,24 +26,46 @@ const sha256 = (text: string | Buffer): Buffer => createHash('sha256').update(te
 
 describe('what a write says is what a read shows', () => {
   it('every member and header of the answers of PUT, replaced and created', async () => {
-    for (const [status, body] of [[201, 'first'], [200, 'second, longer']] as const) {
+    for (const [status, body] of [
+      [201, 'first'],
+      [200, 'second, longer'],
+    ] as const) {
       const answer = await gateway.client.put('v/told', body);
       const digest = sha256(body);
       const held = { etag: expect.stringMatching(/^"[0-9a-z]+-[0-9a-z]+-[0-9a-z]+"$/), token: expect.stringMatching(/^\d+$/) };
       expect(answer.status).toBe(status);
       expect(answer.headers).toMatchObject({
-        etag: held.etag, 'repr-digest': `sha-256=:${digest.toString('base64')}:`, 'x-fencing-token': held.token, 'content-type': 'application/json; charset=utf-8', 'x-request-id': expect.any(String),
+        etag: held.etag,
+        'repr-digest': `sha-256=:${digest.toString('base64')}:`,
+        'x-fencing-token': held.token,
+        'content-type': 'application/json; charset=utf-8',
+        'x-request-id': expect.any(String),
       });
       expect(jsonOf(answer)).toEqual({
-        resource: 'v/told', volume: 'v', path: 'told', size_bytes: body.length, etag: answer.headers['etag'], digest: { 'sha-256': digest.toString('hex') }, fencing_token: answer.headers['x-fencing-token'],
-        lease_ref: expect.any(String), operation_id: answer.headers['x-operation-id'], durability: 'synced', fence_level: 'incarnation',
+        resource: 'v/told',
+        volume: 'v',
+        path: 'told',
+        size_bytes: body.length,
+        etag: answer.headers['etag'],
+        digest: { 'sha-256': digest.toString('hex') },
+        fencing_token: answer.headers['x-fencing-token'],
+        lease_ref: expect.any(String),
+        operation_id: answer.headers['x-operation-id'],
+        durability: 'synced',
+        fence_level: 'incarnation',
       });
       const got = await gateway.client.get('v/told');
       expect([got.status, textOf(got)]).toEqual([200, body]);
-      expect(got.headers).toMatchObject({ etag: answer.headers['etag'], 'repr-digest': answer.headers['repr-digest'], 'content-length': String(body.length), 'accept-ranges': 'bytes' });
+      expect(got.headers).toMatchObject({
+        etag: answer.headers['etag'],
+        'repr-digest': answer.headers['repr-digest'],
+        'content-length': String(body.length),
+        'accept-ranges': 'bytes',
+      });
       const seen = await gateway.client.send('HEAD', '/v1/files/v/told');
       expect(seen.bytes.length).toBe(0);
-      for (const name of ['etag', 'repr-digest', 'content-length', 'content-type', 'accept-ranges', 'last-modified', 'content-security-policy']) expect([name, seen.headers[name]]).toEqual([name, got.headers[name]]);
+      for (const name of ['etag', 'repr-digest', 'content-length', 'content-type', 'accept-ranges', 'last-modified', 'content-security-policy'])
+        expect([name, seen.headers[name]]).toEqual([name, got.headers[name]]);
     }
   });
 
@@ -62,30 +84,59 @@ describe('what a write says is what a read shows', () => {
   it('a read-only volume is read, and written by nobody', async () => {
     writeFileSync(gateway.path('still/given'), 'given');
     expect(textOf(await gateway.client.get('still/given'))).toBe('given');
-    for (const answer of await Promise.all([gateway.client.put('still/given', 'x'), gateway.client.delete('still/given'), gateway.client.put('still/d/', ''), gateway.client.post('/v1/moves', { from: 'still/given', to: 'still/b' })])) expect(verdictOf(answer)).toBe('403 volume_read_only');
+    for (const answer of await Promise.all([
+      gateway.client.put('still/given', 'x'),
+      gateway.client.delete('still/given'),
+      gateway.client.put('still/d/', ''),
+      gateway.client.post('/v1/moves', { from: 'still/given', to: 'still/b' }),
+    ]))
+      expect(verdictOf(answer)).toBe('403 volume_read_only');
     expect((await gateway.client.post('/v1/copies', { from: 'still/given', to: 'v/taken' })).status).toBe(201);
   });
 });
 
 describe('ranges', () => {
   it.each([
-    ['bytes=0-0', '0', 'bytes 0-0/20'], ['bytes=0-19', TEXT, 'bytes 0-19/20'], ['bytes=5-9', '56789', 'bytes 5-9/20'], ['bytes=15-', 'fghij', 'bytes 15-19/20'], ['bytes=-3', 'hij', 'bytes 17-19/20'],
-    ['bytes=-100', TEXT, 'bytes 0-19/20'], ['bytes=10-1000', 'abcdefghij', 'bytes 10-19/20'], ['bytes=0-0,', '0', 'bytes 0-0/20'], ['BYTES=1-1', '1', 'bytes 1-1/20'], ['bytes=5-9,100-', '56789', 'bytes 5-9/20'],
+    ['bytes=0-0', '0', 'bytes 0-0/20'],
+    ['bytes=0-19', TEXT, 'bytes 0-19/20'],
+    ['bytes=5-9', '56789', 'bytes 5-9/20'],
+    ['bytes=15-', 'fghij', 'bytes 15-19/20'],
+    ['bytes=-3', 'hij', 'bytes 17-19/20'],
+    ['bytes=-100', TEXT, 'bytes 0-19/20'],
+    ['bytes=10-1000', 'abcdefghij', 'bytes 10-19/20'],
+    ['bytes=0-0,', '0', 'bytes 0-0/20'],
+    ['BYTES=1-1', '1', 'bytes 1-1/20'],
+    ['bytes=5-9,100-', '56789', 'bytes 5-9/20'],
   ])('%s', async (range, body, contentRange) => {
     const answer = await read({ range });
     if (range.endsWith(',') && answer.status === 200) return expect(textOf(answer)).toBe(TEXT);
-    expect([answer.status, textOf(answer), answer.headers['content-range'], answer.headers['content-length']]).toEqual([206, body, contentRange, String(body.length)]);
+    expect([answer.status, textOf(answer), answer.headers['content-range'], answer.headers['content-length']]).toEqual([
+      206,
+      body,
+      contentRange,
+      String(body.length),
+    ]);
     expect(answer.headers['etag']).toBe(etag);
   });
 
-  it.each(['bytes=20-', 'bytes=20-30', 'bytes=-0', 'bytes=99999999999999999999-', 'bytes=0-5,3-9', `bytes=${Array.from({ length: 17 }, (_, i) => `${i}-${i}`).join(',')}`])('%s is 416 with the size', async (range) => {
+  it.each([
+    'bytes=20-',
+    'bytes=20-30',
+    'bytes=-0',
+    'bytes=99999999999999999999-',
+    'bytes=0-5,3-9',
+    `bytes=${Array.from({ length: 17 }, (_, i) => `${i}-${i}`).join(',')}`,
+  ])('%s is 416 with the size', async (range) => {
     const answer = await read({ range });
     expect([verdictOf(answer), answer.headers['content-range']]).toEqual(['416 range_not_satisfiable', 'bytes */20']);
   });
 
-  it.each(['bytes=5-2', 'bytes=a-b', 'bytes', 'bytes=', 'lines=1-2', 'bytes=1', 'bytes=0-1;2-3', 'bytes=--1'])('%s is no range and is ignored', async (range) => {
-    expect([(await read({ range })).status, textOf(await read({ range }))]).toEqual([200, TEXT]);
-  });
+  it.each(['bytes=5-2', 'bytes=a-b', 'bytes', 'bytes=', 'lines=1-2', 'bytes=1', 'bytes=0-1;2-3', 'bytes=--1'])(
+    '%s is no range and is ignored',
+    async (range) => {
+      expect([(await read({ range })).status, textOf(await read({ range }))]).toEqual([200, TEXT]);
+    },
+  );
 
   it('several come as multipart/byteranges, each with its place', async () => {
     const answer = await read({ range: 'bytes=0-1, 5-6 ,-2' });
@@ -93,7 +144,11 @@ describe('ranges', () => {
     const boundary = /^multipart\/byteranges; boundary=(\S+)$/.exec(answer.headers['content-type'] ?? '')?.[1] ?? '';
     const parts = textOf(answer).split(`\r\n--${boundary}`).slice(1);
     expect(parts.pop()).toBe('--\r\n');
-    expect(parts.map((part) => [/content-range: (.+)\r\n/i.exec(part)?.[1], part.split('\r\n\r\n')[1]])).toEqual([['bytes 0-1/20', '01'], ['bytes 5-6/20', '56'], ['bytes 18-19/20', 'ij']]);
+    expect(parts.map((part) => [/content-range: (.+)\r\n/i.exec(part)?.[1], part.split('\r\n\r\n')[1]])).toEqual([
+      ['bytes 0-1/20', '01'],
+      ['bytes 5-6/20', '56'],
+      ['bytes 18-19/20', 'ij'],
+    ]);
     expect(answer.headers['content-length']).toBe(String(answer.bytes.length));
   });
 
@@ -108,7 +163,12 @@ describe('ranges', () => {
   });
 
   it('hold only while If-Range does, which compares strongly', async () => {
-    const cases: readonly (readonly [string, number])[] = [[etag, 206], [`W/${etag}`, 200], ['"other"', 200], ['Wed, 01 Jan 2020 00:00:00 GMT', 200]];
+    const cases: readonly (readonly [string, number])[] = [
+      [etag, 206],
+      [`W/${etag}`, 200],
+      ['"other"', 200],
+      ['Wed, 01 Jan 2020 00:00:00 GMT', 200],
+    ];
     for (const [value, status] of cases) expect([value, (await read({ range: 'bytes=0-0', 'if-range': value })).status]).toEqual([value, status]);
   });
 });
@@ -117,11 +177,24 @@ describe('conditions', () => {
   const past = 'Wed, 01 Jan 2020 00:00:00 GMT';
   const future = 'Sat, 01 Jan 2050 00:00:00 GMT';
   const cases: readonly (readonly [string, () => Record<string, string>, number])[] = [
-    ['If-None-Match, the tag', () => ({ 'if-none-match': etag }), 304], ['If-None-Match, weakly', () => ({ 'if-none-match': `W/${etag}` }), 304], ['If-None-Match, in a list', () => ({ 'if-none-match': `"a", ${etag}` }), 304], ['If-None-Match: *', () => ({ 'if-none-match': '*' }), 304],
-    ['If-None-Match, another', () => ({ 'if-none-match': '"other"' }), 200], ['If-Match, the tag', () => ({ 'if-match': etag }), 200], ['If-Match: *', () => ({ 'if-match': '*' }), 200], ['If-Match, weakly', () => ({ 'if-match': `W/${etag}` }), 412], ['If-Match, another', () => ({ 'if-match': '"other"' }), 412],
-    ['If-Modified-Since, its own time', () => ({ 'if-modified-since': modified }), 304], ['If-Modified-Since, before', () => ({ 'if-modified-since': past }), 200], ['If-Modified-Since, not a date', () => ({ 'if-modified-since': 'yesterday' }), 200],
-    ['If-Modified-Since beside If-None-Match', () => ({ 'if-modified-since': future, 'if-none-match': '"other"' }), 200], ['If-Unmodified-Since, its own time', () => ({ 'if-unmodified-since': modified }), 200], ['If-Unmodified-Since, before', () => ({ 'if-unmodified-since': past }), 412],
-    ['If-Unmodified-Since beside If-Match', () => ({ 'if-unmodified-since': past, 'if-match': etag }), 200], ['both, the first fails', () => ({ 'if-match': '"other"', 'if-none-match': etag }), 412], ['a condition and a range', () => ({ 'if-none-match': etag, range: 'bytes=0-0' }), 304],
+    ['If-None-Match, the tag', () => ({ 'if-none-match': etag }), 304],
+    ['If-None-Match, weakly', () => ({ 'if-none-match': `W/${etag}` }), 304],
+    ['If-None-Match, in a list', () => ({ 'if-none-match': `"a", ${etag}` }), 304],
+    ['If-None-Match: *', () => ({ 'if-none-match': '*' }), 304],
+    ['If-None-Match, another', () => ({ 'if-none-match': '"other"' }), 200],
+    ['If-Match, the tag', () => ({ 'if-match': etag }), 200],
+    ['If-Match: *', () => ({ 'if-match': '*' }), 200],
+    ['If-Match, weakly', () => ({ 'if-match': `W/${etag}` }), 412],
+    ['If-Match, another', () => ({ 'if-match': '"other"' }), 412],
+    ['If-Modified-Since, its own time', () => ({ 'if-modified-since': modified }), 304],
+    ['If-Modified-Since, before', () => ({ 'if-modified-since': past }), 200],
+    ['If-Modified-Since, not a date', () => ({ 'if-modified-since': 'yesterday' }), 200],
+    ['If-Modified-Since beside If-None-Match', () => ({ 'if-modified-since': future, 'if-none-match': '"other"' }), 200],
+    ['If-Unmodified-Since, its own time', () => ({ 'if-unmodified-since': modified }), 200],
+    ['If-Unmodified-Since, before', () => ({ 'if-unmodified-since': past }), 412],
+    ['If-Unmodified-Since beside If-Match', () => ({ 'if-unmodified-since': past, 'if-match': etag }), 200],
+    ['both, the first fails', () => ({ 'if-match': '"other"', 'if-none-match': etag }), 412],
+    ['a condition and a range', () => ({ 'if-none-match': etag, range: 'bytes=0-0' }), 304],
   ];
   it.each(cases)('%s', async (_what, headers, status) => {
     for (const method of ['GET', 'HEAD'] as const) {
@@ -132,7 +205,8 @@ describe('conditions', () => {
   });
 
   it('a malformed one is 400, never ignored', async () => {
-    for (const headers of [{ 'if-match': 'unquoted' }, { 'if-none-match': '"a' }, { 'if-match': '"a" "b"' }]) expect(verdictOf(await read(headers))).toBe('400 invalid_request');
+    for (const headers of [{ 'if-match': 'unquoted' }, { 'if-none-match': '"a' }, { 'if-match': '"a" "b"' }])
+      expect(verdictOf(await read(headers))).toBe('400 invalid_request');
   });
 });
 
@@ -204,9 +278,18 @@ describe('B12, B5: a read needs no lease and waits for no upload', () => {
     await gateway.client.lease('v/busy');
     const upload = gateway.raw();
     const { fencing_token: token } = await gateway.client.lease('v/trickle');
-    await eventually(() => read({}, 'v/trickle'), ({ status }) => status === 404);
+    await eventually(
+      () => read({}, 'v/trickle'),
+      ({ status }) => status === 404,
+    );
     upload.send(`${head('PUT /v1/files/v/trickle', `X-Fencing-Token: ${token}`, 'Content-Length: 10', 'X-Lease-Keepalive: true')}01234`);
-    const answers = await Promise.all([read({}, 'v/busy'), read({}, 'v/busy'), read({ range: 'bytes=0-0' }, 'v/busy'), read({}, 'v/trickle'), gateway.client.get('v/')]);
+    const answers = await Promise.all([
+      read({}, 'v/busy'),
+      read({}, 'v/busy'),
+      read({ range: 'bytes=0-0' }, 'v/busy'),
+      read({}, 'v/trickle'),
+      gateway.client.get('v/'),
+    ]);
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 206, 404, 200]);
     upload.send('56789');
     expect((await upload.answer()).status).toBe(201);
@@ -216,8 +299,18 @@ describe('B12, B5: a read needs no lease and waits for no upload', () => {
 
 describe('what a browser is given is safe', () => {
   it.each([
-    ['page.html', 'text/html; charset=utf-8', true], ['drawing.svg', 'image/svg+xml', true], ['script.js', 'text/javascript; charset=utf-8', true], ['notes.txt', 'text/plain; charset=utf-8', false], ['photo.png', 'image/png', false], ['photo.jpg', 'image/jpeg', false],
-    ['book.pdf', 'application/pdf', true], ['table.csv', 'text/csv; charset=utf-8', true], ['data.json', 'application/json', true], ['noextension', 'application/octet-stream', true], ['odd.xyzzy', 'application/octet-stream', true], ['q"uo\u00e4te.html', 'text/html; charset=utf-8', true],
+    ['page.html', 'text/html; charset=utf-8', true],
+    ['drawing.svg', 'image/svg+xml', true],
+    ['script.js', 'text/javascript; charset=utf-8', true],
+    ['notes.txt', 'text/plain; charset=utf-8', false],
+    ['photo.png', 'image/png', false],
+    ['photo.jpg', 'image/jpeg', false],
+    ['book.pdf', 'application/pdf', true],
+    ['table.csv', 'text/csv; charset=utf-8', true],
+    ['data.json', 'application/json', true],
+    ['noextension', 'application/octet-stream', true],
+    ['odd.xyzzy', 'application/octet-stream', true],
+    ['q"uo\u00e4te.html', 'text/html; charset=utf-8', true],
   ])('%s', async (name, type, attached) => {
     await gateway.client.put(`v/safe/${name}`, '<script>1</script>');
     const { headers } = await gateway.client.get(`v/safe/${name}`);

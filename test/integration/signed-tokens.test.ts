@@ -7,13 +7,18 @@ import { bearerOf, principalsFile, startVolumes, type VolumesGateway } from '../
 
 /** A volume with `tokens: signed`: a token that was not signed by one of our keys is not even looked up. */
 
-const AUTH = principalsFile([{ name: 'writer', roles: ['writer'] }, { name: 'rival', roles: ['writer'] }]);
+const AUTH = principalsFile([
+  { name: 'writer', roles: ['writer'] },
+  { name: 'rival', roles: ['writer'] },
+]);
 let directory: string;
 let gateway: VolumesGateway;
 
 async function start(keyIds: readonly string[]): Promise<void> {
   gateway = await startVolumes({
-    directory, auth: AUTH, volumes: { v: { tokens: 'signed' }, plain: {} },
+    directory,
+    auth: AUTH,
+    volumes: { v: { tokens: 'signed' }, plain: {} },
     settings: { signing_keys: keyIds.map((id) => ({ id, file: join(directory, `${id}.key`) })) },
   });
 }
@@ -54,10 +59,17 @@ describe('signed tokens', () => {
     expect(verdictOf(await as('writer').put('v/d', 'x', signed(held)))).toBe('403 token_not_issued');
     expect(verdictOf(await as('rival').put('v/c', 'x', signed(held)))).toBe('403 token_not_issued');
     const forged = [
-      [(BigInt(number) + 1n).toString(), ref, mode, key, mac], [number, other.lease_ref, mode, key, mac], [number, ref, mode, 'k2', mac], [number, ref, mode, key, mac.replace(/.$/, (c) => (c === 'A' ? 'E' : 'A'))],
-      [number, ref, mode === 'exclusive' ? 'shared' : 'exclusive', key, mac], [number, ref, mode, key, (other.signed_token ?? '').split('.')[4] ?? ''],
+      [(BigInt(number) + 1n).toString(), ref, mode, key, mac],
+      [number, other.lease_ref, mode, key, mac],
+      [number, ref, mode, 'k2', mac],
+      [number, ref, mode, key, mac.replace(/.$/, (c) => (c === 'A' ? 'E' : 'A'))],
+      [number, ref, mode === 'exclusive' ? 'shared' : 'exclusive', key, mac],
+      [number, ref, mode, key, (other.signed_token ?? '').split('.')[4] ?? ''],
     ];
-    for (const parts of forged) expect(verdictOf(await as('writer').put('v/c', 'x', { 'x-fencing-token': parts.join('.') }))).toMatch(/^(403 token_not_issued|400 invalid_token)$/);
+    for (const parts of forged)
+      expect(verdictOf(await as('writer').put('v/c', 'x', { 'x-fencing-token': parts.join('.') }))).toMatch(
+        /^(403 token_not_issued|400 invalid_token)$/,
+      );
     for (const malformed of [`${text}.`, text.slice(0, -10), `0${text}`, [number, ref, mode, key].join('.'), ` ${number}`]) {
       expect(verdictOf(await as('writer').put('v/c', 'x', { 'x-fencing-token': malformed }))).toMatch(/^40[03] (invalid_token|token_not_issued)$/);
     }

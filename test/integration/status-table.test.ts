@@ -49,9 +49,17 @@ const ended = async ({ client }: Bench, name: string): Promise<LeaseJson> => {
 const session = async ({ client }: Bench): Promise<string> => jsonOf<{ session_id: string }>(await client.post('/v1/sessions', {})).session_id;
 
 const TABLE: Readonly<Partial<Record<ErrorCode, Row>>> = {
-  invalid_token: { status: 400, make: ({ client }) => client.put('v/kept', 'x', { 'x-fencing-token': '01' }), audit: { action: 'put', path: 'kept' } },
+  invalid_token: {
+    status: 400,
+    make: ({ client }) => client.put('v/kept', 'x', { 'x-fencing-token': '01' }),
+    audit: { action: 'put', path: 'kept' },
+  },
   invalid_path: { status: 400, make: (bench) => raw(bench, put('/v1/files/v/a%2Fb')), audit: { action: 'put' } },
-  invalid_request: { status: 400, make: ({ client }) => client.put('v/kept', 'x', { 'content-range': 'bytes 0-0/1' }), audit: { action: 'put', path: 'kept' } },
+  invalid_request: {
+    status: 400,
+    make: ({ client }) => client.put('v/kept', 'x', { 'content-range': 'bytes 0-0/1' }),
+    audit: { action: 'put', path: 'kept' },
+  },
   digest_mismatch: {
     status: 400,
     make: ({ client }) => client.put('v/kept', 'x', { 'content-digest': `sha-256=:${Buffer.alloc(32).toString('base64')}:` }),
@@ -75,7 +83,12 @@ const TABLE: Readonly<Partial<Record<ErrorCode, Row>>> = {
     members: { min_ms: 1_000, max_ms: 3_600_000 },
   },
   unauthenticated: { status: 401, on: 'guarded', make: ({ client }) => client.put('v/kept', 'x'), audit: { action: 'put' } },
-  forbidden: { status: 403, on: 'guarded', make: ({ client }) => client.as(bearerOf('reader')).put('v/kept', 'x'), audit: { action: 'put', path: 'kept' } },
+  forbidden: {
+    status: 403,
+    on: 'guarded',
+    make: ({ client }) => client.as(bearerOf('reader')).put('v/kept', 'x'),
+    audit: { action: 'put', path: 'kept' },
+  },
   token_not_issued: {
     status: 403,
     make: ({ client }) => client.put('v/kept', 'x', { 'x-fencing-token': '9223372036854775807' }),
@@ -96,7 +109,11 @@ const TABLE: Readonly<Partial<Record<ErrorCode, Row>>> = {
   not_found: { status: 404, make: ({ client }) => client.delete('v/absent'), audit: { action: 'delete', path: 'absent' } },
   volume_not_found: { status: 404, make: ({ client }) => client.put('nowhere/a', 'x'), audit: { action: 'put', path: 'a' } },
   lease_not_found: { status: 404, make: ({ client }) => client.send('POST', '/v1/leases/unknown/renew'), audit: { action: 'lease_refuse' } },
-  session_not_found: { status: 404, make: ({ client }) => client.post('/v1/leases', { resource: 'v/s', session_id: 'unknown' }), audit: { action: 'lease_refuse' } },
+  session_not_found: {
+    status: 404,
+    make: ({ client }) => client.post('/v1/leases', { resource: 'v/s', session_id: 'unknown' }),
+    audit: { action: 'lease_refuse' },
+  },
   operation_not_found: { status: 404, make: ({ client }) => client.send('GET', '/v1/operations/op_unknown'), audit: null },
   method_not_allowed: { status: 405, make: ({ client }) => client.send('PUT', '/v1/volumes'), audit: null },
   upload_timeout: {
@@ -112,12 +129,24 @@ const TABLE: Readonly<Partial<Record<ErrorCode, Row>>> = {
   is_a_directory: { status: 409, make: ({ client }) => client.put('v/full', 'x'), audit: { action: 'put', path: 'full' } },
   not_a_directory: { status: 409, make: ({ client }) => client.put('v/kept/below', 'x'), audit: { action: 'put', path: 'kept/below' } },
   directory_not_empty: { status: 409, make: ({ client }) => client.delete('v/full/'), audit: { action: 'delete', path: 'full', outcome: 'aborted' } },
-  already_exists: { status: 409, make: ({ client }) => client.post('/v1/moves', { from: 'v/kept', to: 'v/full/file' }), audit: { action: 'move', path: 'full/file' } },
+  already_exists: {
+    status: 409,
+    make: ({ client }) => client.post('/v1/moves', { from: 'v/kept', to: 'v/full/file' }),
+    audit: { action: 'move', path: 'full/file' },
+  },
   special_file: { status: 409, make: ({ client }) => client.put('v/pipe', 'x'), audit: { action: 'put', path: 'pipe' } },
   symbolic_link: { status: 409, make: ({ client }) => client.put('v/link', 'x'), audit: { action: 'put', path: 'link' } },
   multiple_links: { status: 409, make: ({ client }) => client.patch('v/twice', 'append', 'x'), audit: { action: 'append', path: 'twice' } },
-  cross_volume: { status: 409, make: ({ client }) => client.post('/v1/moves', { from: 'v/kept', to: 'signed/kept' }), audit: { action: 'move', path: 'kept' } },
-  same_resource: { status: 409, make: ({ client }) => client.post('/v1/copies', { from: 'v/kept', to: 'v/kept' }), audit: { action: 'copy', path: 'kept' } },
+  cross_volume: {
+    status: 409,
+    make: ({ client }) => client.post('/v1/moves', { from: 'v/kept', to: 'signed/kept' }),
+    audit: { action: 'move', path: 'kept' },
+  },
+  same_resource: {
+    status: 409,
+    make: ({ client }) => client.post('/v1/copies', { from: 'v/kept', to: 'v/kept' }),
+    audit: { action: 'copy', path: 'kept' },
+  },
   offset_mismatch: {
     status: 409,
     make: ({ client }) => client.patch('v/kept', 'append', 'x', { 'upload-offset': '3' }),
@@ -197,7 +226,10 @@ const TABLE: Readonly<Partial<Record<ErrorCode, Row>>> = {
       await slow.until(() => slow.received.includes('100 Continue'));
       const answer = await bench.client.put('v/slow', 'x', { 'idempotency-key': '"again"' });
       slow.close();
-      await eventually(() => bench.client.audit({ path: 'slow', outcome: 'aborted' }), (records) => records.length === 1);
+      await eventually(
+        () => bench.client.audit({ path: 'slow', outcome: 'aborted' }),
+        (records) => records.length === 1,
+      );
       return answer;
     },
     audit: { action: 'put', path: 'slow' },
@@ -233,13 +265,25 @@ const TABLE: Readonly<Partial<Record<ErrorCode, Row>>> = {
     },
     audit: { action: 'put', path: 'read-by' },
   },
-  precondition_failed: { status: 412, make: ({ client }) => client.put('v/kept', 'x', { 'if-none-match': '*' }), audit: { action: 'put', path: 'kept' } },
+  precondition_failed: {
+    status: 412,
+    make: ({ client }) => client.put('v/kept', 'x', { 'if-none-match': '*' }),
+    audit: { action: 'put', path: 'kept' },
+  },
   body_too_large: { status: 413, make: ({ client }) => client.put('small/a', 'x'.repeat(65)), audit: { action: 'put', path: 'a' } },
   uri_too_long: { status: 414, make: (bench) => raw(bench, put(`/v1/files/v/${LONG}`)), audit: { action: 'put' } },
-  unsupported_media_type: { status: 415, make: ({ client }) => client.put('v/kept', 'x', { 'content-encoding': 'gzip' }), audit: { action: 'put', path: 'kept' } },
+  unsupported_media_type: {
+    status: 415,
+    make: ({ client }) => client.put('v/kept', 'x', { 'content-encoding': 'gzip' }),
+    audit: { action: 'put', path: 'kept' },
+  },
   range_not_satisfiable: { status: 416, make: ({ client }) => client.patch('v/kept', 'bytes=9-', 'x'), audit: { action: 'patch', path: 'kept' } },
   expectation_failed: { status: 417, make: (bench) => raw(bench, put('/v1/files/v/kept', 'Expect: a-miracle')), audit: { action: 'put' } },
-  wrong_host: { status: 421, make: (bench) => raw(bench, 'PUT /v1/files/v/kept HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 1\r\n\r\nx'), audit: { action: 'put' } },
+  wrong_host: {
+    status: 421,
+    make: (bench) => raw(bench, 'PUT /v1/files/v/kept HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 1\r\n\r\nx'),
+    audit: { action: 'put' },
+  },
   idempotency_key_reused: {
     status: 422,
     make: async ({ client }, ready) => {
@@ -263,7 +307,11 @@ const TABLE: Readonly<Partial<Record<ErrorCode, Row>>> = {
   rate_limited: {
     status: 429,
     on: 'guarded',
-    make: ({ client }) => eventually(() => client.as(bearerOf('writer')).put('nowhere/a', 'x'), ({ status }) => status === 429),
+    make: ({ client }) =>
+      eventually(
+        () => client.as(bearerOf('writer')).put('nowhere/a', 'x'),
+        ({ status }) => status === 429,
+      ),
     audit: { action: 'put' },
   },
   queue_full: {
@@ -288,7 +336,10 @@ const TABLE: Readonly<Partial<Record<ErrorCode, Row>>> = {
       await slow.until(() => slow.received.includes('100 Continue'));
       const answer = await bench.client.put('v/kept', 'x');
       slow.close();
-      await eventually(() => bench.client.audit({ path: 'slow', outcome: 'aborted' }), (records) => records.length === 1);
+      await eventually(
+        () => bench.client.audit({ path: 'slow', outcome: 'aborted' }),
+        (records) => records.length === 1,
+      );
       return answer;
     },
     audit: { action: 'put', path: 'kept' },
@@ -319,10 +370,20 @@ const ELSEWHERE: Readonly<Partial<Record<ErrorCode, string>>> = {
 const LATER: readonly ErrorCode[] = ['too_many_leases', 'too_many_sessions', 'coordinator_suspended', 'coordinator_unavailable'];
 
 const VOLUMES = {
-  v: {}, strict: { require_token: true }, still: { read_only: true }, small: { limits: { body_bytes: 64 } }, quota: { limits: { staged_bytes: 64 } },
-  short: { limits: { queue_length: 1 } }, signed: {}, missing: { path: '{dir}/not-there' },
+  v: {},
+  strict: { require_token: true },
+  still: { read_only: true },
+  small: { limits: { body_bytes: 64 } },
+  quota: { limits: { staged_bytes: 64 } },
+  short: { limits: { queue_length: 1 } },
+  signed: {},
+  missing: { path: '{dir}/not-there' },
 };
-const PRINCIPALS = principalsFile([{ name: 'reader', roles: ['reader'] }, { name: 'writer', roles: ['writer'] }, { name: 'auditor', roles: ['auditor'] }]);
+const PRINCIPALS = principalsFile([
+  { name: 'reader', roles: ['reader'] },
+  { name: 'writer', roles: ['writer'] },
+  { name: 'auditor', roles: ['auditor'] },
+]);
 
 let gateways: Readonly<Record<'open' | 'guarded' | 'narrow', VolumesGateway>>;
 let failing: Step | null = null;
@@ -355,12 +416,18 @@ function fail(): never {
   throw new Error('a fault of the gateway itself, with /secret/path in its message');
 }
 
-const volumesOf = (gateway: VolumesGateway): string[] => (gateway === gateways.open ? ['v', 'strict', 'small', 'quota', 'short', 'signed', 'still'] : ['v']);
+const volumesOf = (gateway: VolumesGateway): string[] =>
+  gateway === gateways.open ? ['v', 'strict', 'small', 'quota', 'short', 'signed', 'still'] : ['v'];
 const quiet = async (gateway: VolumesGateway) => {
   for (const name of volumesOf(gateway)) if (name !== 'still') await quietSnapshot(gateway.path(name));
   return seen(gateway);
 };
-const seen = (gateway: VolumesGateway) => Object.fromEntries(volumesOf(gateway).filter((name) => name !== 'still').map((name) => [name, volumeSnapshot(gateway.path(name))]));
+const seen = (gateway: VolumesGateway) =>
+  Object.fromEntries(
+    volumesOf(gateway)
+      .filter((name) => name !== 'still')
+      .map((name) => [name, volumeSnapshot(gateway.path(name))]),
+  );
 
 const rows = (Object.entries(TABLE) as [ErrorCode, Row][]).map(([code, row]) => ({ code, ...row }));
 
@@ -370,7 +437,14 @@ describe('the table of status codes', () => {
     const auditor = on === 'guarded' ? gateway.client.as(bearerOf('auditor')) : gateway.client;
     let before = await quiet(gateway);
     let lastSeq = (await auditor.audit({ limit: 1 }))[0]?.seq ?? 0;
-    const bench: Bench = { client: gateway.client, raw: gateway.raw, url: gateway.url, failAt: (step) => { failing = step; } };
+    const bench: Bench = {
+      client: gateway.client,
+      raw: gateway.raw,
+      url: gateway.url,
+      failAt: (step) => {
+        failing = step;
+      },
+    };
     const answer = await make(bench, async () => {
       before = await quiet(gateway);
       lastSeq = (await auditor.audit({ limit: 1 }))[0]?.seq ?? 0;
@@ -380,7 +454,12 @@ describe('the table of status codes', () => {
     expect(jsonOf(answer)).toMatchObject(members);
     expect(seen(gateway)).toEqual(before);
     const records = (await auditor.audit({ limit: 50 })).filter(({ seq }) => seq > lastSeq);
-    assertRecord(records.filter((record) => record.code === code || record.action === 'deadlock'), code, status, audit);
+    assertRecord(
+      records.filter((record) => record.code === code || record.action === 'deadlock'),
+      code,
+      status,
+      audit,
+    );
   });
 
   it('every code is in the table, in a file of its own, or is produced by later work only', () => {
@@ -394,7 +473,12 @@ function assertProblem(answer: Answer, code: ErrorCode, status: number): void {
   expect([answer.status, answer.headers['content-type']]).toEqual([status, 'application/problem+json']);
   const body = jsonOf(answer);
   expect(body).toMatchObject({
-    type: `/docs/problems/${code}`, title: expect.stringMatching(/^[A-Z]/), status, detail: expect.stringMatching(/.+\.$/s), code, request_id: answer.headers['x-request-id'],
+    type: `/docs/problems/${code}`,
+    title: expect.stringMatching(/^[A-Z]/),
+    status,
+    detail: expect.stringMatching(/.+\.$/s),
+    code,
+    request_id: answer.headers['x-request-id'],
   });
   expect(answer.headers['x-request-id']).toMatch(/^\S+$/);
   const late = answer.headers['retry-after'];
@@ -411,7 +495,13 @@ function assertRecord(records: readonly RecordJson[], code: ErrorCode, status: n
     return;
   }
   const { action, path, outcome = 'rejected', token } = audit;
-  expect(records).toMatchObject([{
-    action, outcome, ...(path === undefined ? {} : { path }), ...(action === 'deadlock' ? {} : { code, status }), ...(token === undefined ? {} : { fencing_token: token }),
-  }]);
+  expect(records).toMatchObject([
+    {
+      action,
+      outcome,
+      ...(path === undefined ? {} : { path }),
+      ...(action === 'deadlock' ? {} : { code, status }),
+      ...(token === undefined ? {} : { fencing_token: token }),
+    },
+  ]);
 }

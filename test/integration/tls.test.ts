@@ -8,7 +8,10 @@ import { bearerOf, principalsFile } from '../support/volumes-gateway.ts';
 
 /** TLS, and mutual TLS whose certificates name principals. */
 
-const AUTH = principalsFile([{ name: 'batch-host', roles: ['writer', 'reader'] }, { name: 'reader', roles: ['reader'] }]);
+const AUTH = principalsFile([
+  { name: 'batch-host', roles: ['writer', 'reader'] },
+  { name: 'reader', roles: ['reader'] },
+]);
 let certificates: Certificates;
 let directory: string;
 const gateways: TestGateway[] = [];

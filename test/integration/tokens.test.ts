@@ -7,7 +7,9 @@ import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts
 
 let gateway: VolumesGateway;
 beforeAll(async () => {
-  gateway = await startVolumes({ volumes: { v: {}, once: { require_token: 'once_leased' }, strict: { require_token: true }, locks: { path: null } } });
+  gateway = await startVolumes({
+    volumes: { v: {}, once: { require_token: 'once_leased' }, strict: { require_token: true }, locks: { path: null } },
+  });
   await gateway.client.put('v/dir/file', 'x');
 });
 afterAll(() => gateway.stop());
@@ -17,8 +19,33 @@ const lease = (name: string, more = {}): Promise<LeaseJson> => gateway.client.le
 
 describe('a token that is not a strict decimal is 400', () => {
   it.each([
-    '', '0', '00', '01', '+1', '-1', '1.0', '1.', '.1', '1e3', '1E3', '0x1', '1_000', '1,2', '1, 1', '1 2', '"1"', 'null', 'NaN', 'Infinity', '1n', '9223372036854775808', '99999999999999999999',
-    '18446744073709551616', 'bytes', '\u00b9', 'x'.repeat(5_000),
+    '',
+    '0',
+    '00',
+    '01',
+    '+1',
+    '-1',
+    '1.0',
+    '1.',
+    '.1',
+    '1e3',
+    '1E3',
+    '0x1',
+    '1_000',
+    '1,2',
+    '1, 1',
+    '1 2',
+    '"1"',
+    'null',
+    'NaN',
+    'Infinity',
+    '1n',
+    '9223372036854775808',
+    '99999999999999999999',
+    '18446744073709551616',
+    'bytes',
+    '\u00b9',
+    'x'.repeat(5_000),
   ])('%j', async (value) => {
     const answer = await ask(gateway.raw(), `${head('PUT /v1/files/v/form', `X-Fencing-Token: ${value}`, 'Content-Length: 1')}x`);
     expect(rawVerdict(answer)).toBe('400 invalid_token');
@@ -27,7 +54,12 @@ describe('a token that is not a strict decimal is 400', () => {
 
   it('also in the digits of another script, and sent twice, even with the same value', async () => {
     const { fencing_token: good } = await lease('v/form');
-    for (const headers of [[`X-Fencing-Token: ${good}`, `X-Fencing-Token: ${good}`], [`X-Fencing-Token: ${good}`, 'X-Fencing-Token: 9'], ['X-Fencing-Token: \u0661'], ['X-Fencing-Token: \uff11']]) {
+    for (const headers of [
+      [`X-Fencing-Token: ${good}`, `X-Fencing-Token: ${good}`],
+      [`X-Fencing-Token: ${good}`, 'X-Fencing-Token: 9'],
+      ['X-Fencing-Token: \u0661'],
+      ['X-Fencing-Token: \uff11'],
+    ]) {
       const answer = await ask(gateway.raw(), `${head('PUT /v1/files/v/form', ...headers, 'Content-Length: 1')}x`);
       expect(rawVerdict(answer)).toBe('400 invalid_token');
     }
@@ -71,7 +103,9 @@ describe('the first match of the verdicts wins', () => {
     const [first, second] = [await lease('v/shared', { mode: 'shared' }), await lease('v/shared', { mode: 'shared' })];
     expect(BigInt(second.fencing_token)).toBeGreaterThan(BigInt(first.fencing_token));
     for (const reader of [first, second]) {
-      expect(verdictOf(await gateway.client.put('v/shared', 'x', { ...token(reader.fencing_token), 'x-lease-id': 'wrong' }))).toBe('412 lease_is_shared');
+      expect(verdictOf(await gateway.client.put('v/shared', 'x', { ...token(reader.fencing_token), 'x-lease-id': 'wrong' }))).toBe(
+        '412 lease_is_shared',
+      );
     }
     await gateway.client.release(first);
     expect(verdictOf(await gateway.client.put('v/shared', 'x', token(first.fencing_token)))).toBe('412 stale_token');
@@ -108,13 +142,20 @@ describe('the first match of the verdicts wins', () => {
     const held = await lease('v/dir');
     expect(verdictOf(await gateway.client.put('v/dir', 'x', { ...token(held.fencing_token), 'if-match': '"other"' }))).toBe('409 is_a_directory');
     const file = await lease('v/dir/file');
-    expect(verdictOf(await gateway.client.put('v/dir/file', 'x', { ...token(file.fencing_token), 'if-match': '"other"' }))).toBe('412 precondition_failed');
-    expect(verdictOf(await gateway.client.patch('v/dir/file', 'bytes=7-7', 'x', { ...token(file.fencing_token), 'if-match': '"other"' }))).toBe('416 range_not_satisfiable');
+    expect(verdictOf(await gateway.client.put('v/dir/file', 'x', { ...token(file.fencing_token), 'if-match': '"other"' }))).toBe(
+      '412 precondition_failed',
+    );
+    expect(verdictOf(await gateway.client.patch('v/dir/file', 'bytes=7-7', 'x', { ...token(file.fencing_token), 'if-match': '"other"' }))).toBe(
+      '416 range_not_satisfiable',
+    );
   });
 
   it('an expired lease is refused at the instant it expires, not by a cleaner', async () => {
     const held = await lease('v/short', { ttl_ms: 1_000 });
-    const answer = await eventually(() => gateway.client.put('v/short', 'x', token(held.fencing_token)), ({ status }) => status >= 400);
+    const answer = await eventually(
+      () => gateway.client.put('v/short', 'x', token(held.fencing_token)),
+      ({ status }) => status >= 400,
+    );
     expect(verdictOf(answer)).toBe('412 lease_ended');
     expect(jsonOf(answer)).toMatchObject({ reason: 'expired' });
   });
@@ -151,7 +192,10 @@ describe('a write without a token', () => {
   it('takes a lease for this one request, in line with everybody else', async () => {
     const held = await lease('v/line', { client_id: 'batch-7' });
     const waiting = gateway.client.put('v/line', 'mine', { 'x-lock-wait-ms': '30000' });
-    await eventually(async () => jsonOf(await gateway.client.send('GET', '/v1/locks/v/line')), ({ queue_length: length }) => length === 1);
+    await eventually(
+      async () => jsonOf(await gateway.client.send('GET', '/v1/locks/v/line')),
+      ({ queue_length: length }) => length === 1,
+    );
     await gateway.client.release(held);
     expect((await waiting).status).toBe(201);
     expect(jsonOf(await gateway.client.send('GET', '/v1/locks/v/line'))).toMatchObject({ holders: [], queue_length: 0 });
@@ -179,7 +223,10 @@ describe('a write without a token', () => {
     expect((await client.put('once/a', 'z', token(held.fencing_token))).status).toBe(200);
     await client.release(held);
     const tokenless = [
-      client.put('once/a', 'x'), client.delete('once/a'), client.patch('once/a', 'append', 'x'), client.post('/v1/moves', { from: 'once/a', to: 'once/b' }),
+      client.put('once/a', 'x'),
+      client.delete('once/a'),
+      client.patch('once/a', 'append', 'x'),
+      client.post('/v1/moves', { from: 'once/a', to: 'once/b' }),
       client.post('/v1/copies', { from: 'v/dir/file', to: 'once/a', overwrite: true }),
     ];
     for (const answer of await Promise.all(tokenless)) expect(verdictOf(answer)).toBe('428 token_required');
@@ -191,8 +238,13 @@ describe('a write without a token', () => {
     const { client } = gateway;
     const form = '--b\r\nContent-Disposition: form-data; name="f"; filename="a"\r\n\r\nx\r\n--b--\r\n';
     const answers = await Promise.all([
-      client.put('strict/a', 'x'), client.put('strict/d/', ''), client.patch('strict/a', 'append', 'x'), client.delete('strict/a'), client.delete('strict/d/'),
-      client.post('/v1/copies', { from: 'v/dir/file', to: 'strict/a' }), client.send('POST', '/v1/files/strict/', { headers: { 'content-type': 'multipart/form-data; boundary=b' }, body: form }),
+      client.put('strict/a', 'x'),
+      client.put('strict/d/', ''),
+      client.patch('strict/a', 'append', 'x'),
+      client.delete('strict/a'),
+      client.delete('strict/d/'),
+      client.post('/v1/copies', { from: 'v/dir/file', to: 'strict/a' }),
+      client.send('POST', '/v1/files/strict/', { headers: { 'content-type': 'multipart/form-data; boundary=b' }, body: form }),
     ]);
     for (const answer of answers) expect(verdictOf(answer)).toBe('428 token_required');
     const held = await client.lease('strict/a');

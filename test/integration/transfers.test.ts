@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Step } from '../../src/domain/steps.ts';
-import { type Answer, eventually, type Headers, jsonOf, type Json, textOf, verdictOf } from '../support/gateway-client.ts';
+import { type Answer, eventually, type Headers, type Json, jsonOf, textOf, verdictOf } from '../support/gateway-client.ts';
 import { quietSnapshot, stagedNames, volumeSnapshot } from '../support/volume-snapshot.ts';
 import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
 
@@ -11,7 +11,10 @@ import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts
 let gateway: VolumesGateway;
 let onStep: ((step: Step) => void) | null = null;
 beforeAll(async () => {
-  gateway = await startVolumes({ volumes: { v: {}, other: {}, small: { limits: { body_bytes: 3 } } }, steps: { reached: (step) => void onStep?.(step) as undefined } });
+  gateway = await startVolumes({
+    volumes: { v: {}, other: {}, small: { limits: { body_bytes: 3 } } },
+    steps: { reached: (step) => void onStep?.(step) as undefined },
+  });
 });
 afterAll(() => gateway.stop());
 
@@ -26,12 +29,31 @@ describe('MOVE', () => {
     await gateway.client.put('v/m/a', 'moved');
     const ino = inode('v/m/a');
     const answer = await move({ from: 'v/m/a', to: 'v/m/new/parents/b' });
-    expect([answer.status, existsSync(gateway.path('v/m/a')), at('v/m/new/parents/b'), inode('v/m/new/parents/b')]).toEqual([201, false, 'moved', ino]);
-    expect(jsonOf(answer)).toMatchObject({ resource: 'v/m/new/parents/b', volume: 'v', path: 'm/new/parents/b', size_bytes: 5, etag: answer.headers['etag'], operation_id: answer.headers['x-operation-id'], durability: 'synced' });
+    expect([answer.status, existsSync(gateway.path('v/m/a')), at('v/m/new/parents/b'), inode('v/m/new/parents/b')]).toEqual([
+      201,
+      false,
+      'moved',
+      ino,
+    ]);
+    expect(jsonOf(answer)).toMatchObject({
+      resource: 'v/m/new/parents/b',
+      volume: 'v',
+      path: 'm/new/parents/b',
+      size_bytes: 5,
+      etag: answer.headers['etag'],
+      operation_id: answer.headers['x-operation-id'],
+      durability: 'synced',
+    });
     expect((await gateway.client.get('v/m/new/parents/b')).headers['etag']).toBe(answer.headers['etag']);
     const records = await gateway.client.audit({ operation_id: answer.headers['x-operation-id'] ?? '' });
-    expect(records.map(({ action, outcome, path }) => [action, outcome, path]).sort()).toEqual([['move', 'committed', 'm/a'], ['move', 'committed', 'm/new/parents/b']]);
-    await eventually(() => stagedNames(gateway.path('v')), (names) => names.length === 0);
+    expect(records.map(({ action, outcome, path }) => [action, outcome, path]).sort()).toEqual([
+      ['move', 'committed', 'm/a'],
+      ['move', 'committed', 'm/new/parents/b'],
+    ]);
+    await eventually(
+      () => stagedNames(gateway.path('v')),
+      (names) => names.length === 0,
+    );
   });
 
   it('replaces only when asked to', async () => {
@@ -60,8 +82,12 @@ describe('MOVE', () => {
     await client.put('v/two/a', 'x');
     const [from, to] = [await client.lease('v/two/a'), await client.lease('v/two/b')];
     expect(verdictOf(await move({ from: 'v/two/a', to: 'v/two/b' }, { 'x-lock-wait-ms': '0' }))).toBe('423 resource_locked');
-    expect(verdictOf(await move({ from: 'v/two/a', to: 'v/two/b', from_token: from.fencing_token }, { 'x-lock-wait-ms': '0' }))).toBe('423 resource_locked');
-    expect(verdictOf(await move({ from: 'v/two/a', to: 'v/two/b', from_token: to.fencing_token, to_token: from.fencing_token }))).toMatch(/^(403|412) /);
+    expect(verdictOf(await move({ from: 'v/two/a', to: 'v/two/b', from_token: from.fencing_token }, { 'x-lock-wait-ms': '0' }))).toBe(
+      '423 resource_locked',
+    );
+    expect(verdictOf(await move({ from: 'v/two/a', to: 'v/two/b', from_token: to.fencing_token, to_token: from.fencing_token }))).toMatch(
+      /^(403|412) /,
+    );
     expect((await move({ from: 'v/two/a', to: 'v/two/b', from_token: from.fencing_token, to_token: to.fencing_token })).status).toBe(201);
     await client.release(from);
     await client.release(to);
@@ -79,7 +105,10 @@ describe('MOVE', () => {
   it('two that cross each other both end, in some order', async () => {
     await gateway.client.put('v/cross/a', 'a');
     await gateway.client.put('v/cross/b', 'b');
-    const answers = await Promise.all([move({ from: 'v/cross/a', to: 'v/cross/b', overwrite: true }), move({ from: 'v/cross/b', to: 'v/cross/a', overwrite: true })]);
+    const answers = await Promise.all([
+      move({ from: 'v/cross/a', to: 'v/cross/b', overwrite: true }),
+      move({ from: 'v/cross/b', to: 'v/cross/a', overwrite: true }),
+    ]);
     expect(answers.map(({ status }) => status).every((status) => [200, 201].includes(status))).toBe(true);
     expect([existsSync(gateway.path('v/cross/a')), existsSync(gateway.path('v/cross/b'))].filter(Boolean)).toHaveLength(1);
   });
@@ -100,8 +129,13 @@ describe('COPY', () => {
     expect([answer.status, at('v/c/a'), at('v/c/deep/b')]).toEqual([201, 'copied', 'copied']);
     expect(inode('v/c/a')).not.toBe(inode('v/c/deep/b'));
     expect(jsonOf(answer)).toMatchObject({ resource: 'v/c/deep/b', size_bytes: 6, digest: { 'sha-256': sha256('copied') } });
-    expect((await gateway.client.get('v/c/deep/b')).headers).toMatchObject({ etag: answer.headers['etag'], 'repr-digest': answer.headers['repr-digest'] });
-    expect(await gateway.client.audit({ operation_id: answer.headers['x-operation-id'] ?? '' })).toMatchObject([{ action: 'copy', path: 'c/deep/b', outcome: 'committed', digest: sha256('copied') }]);
+    expect((await gateway.client.get('v/c/deep/b')).headers).toMatchObject({
+      etag: answer.headers['etag'],
+      'repr-digest': answer.headers['repr-digest'],
+    });
+    expect(await gateway.client.audit({ operation_id: answer.headers['x-operation-id'] ?? '' })).toMatchObject([
+      { action: 'copy', path: 'c/deep/b', outcome: 'committed', digest: sha256('copied') },
+    ]);
   });
 
   it('goes across volumes, and replaces only when asked to', async () => {
@@ -137,9 +171,17 @@ describe('COPY', () => {
 
 describe('both', () => {
   const bad: readonly (readonly [string, Json, string])[] = [
-    ['onto itself', { from: 'v/kept', to: 'v/kept' }, '409 same_resource'], ['of what is not there', { from: 'v/absent', to: 'v/new' }, '404 not_found'], ['of a directory', { from: 'v/a-dir', to: 'v/new' }, '409 is_a_directory'], ['below a file', { from: 'v/kept', to: 'v/kept2/x' }, '409 not_a_directory'],
-    ['to no volume', { from: 'v/kept', to: 'nowhere/x' }, '404 volume_not_found'], ['from no volume', { from: 'nowhere/x', to: 'v/new' }, '404 volume_not_found'], ['without a target', { from: 'v/kept' }, '400 invalid_request'], ['with a member too many', { from: 'v/kept', to: 'v/new', force: true }, '400 invalid_request'],
-    ['with a word for overwrite', { from: 'v/kept', to: 'v/new', overwrite: 'yes' }, '400 invalid_request'], ['of a name with dots', { from: 'v/../v/kept', to: 'v/new' }, '400 invalid_path'], ['into a hidden place', { from: 'v/kept', to: 'v/.fencegate/x' }, '400 invalid_path'],
+    ['onto itself', { from: 'v/kept', to: 'v/kept' }, '409 same_resource'],
+    ['of what is not there', { from: 'v/absent', to: 'v/new' }, '404 not_found'],
+    ['of a directory', { from: 'v/a-dir', to: 'v/new' }, '409 is_a_directory'],
+    ['below a file', { from: 'v/kept', to: 'v/kept2/x' }, '409 not_a_directory'],
+    ['to no volume', { from: 'v/kept', to: 'nowhere/x' }, '404 volume_not_found'],
+    ['from no volume', { from: 'nowhere/x', to: 'v/new' }, '404 volume_not_found'],
+    ['without a target', { from: 'v/kept' }, '400 invalid_request'],
+    ['with a member too many', { from: 'v/kept', to: 'v/new', force: true }, '400 invalid_request'],
+    ['with a word for overwrite', { from: 'v/kept', to: 'v/new', overwrite: 'yes' }, '400 invalid_request'],
+    ['of a name with dots', { from: 'v/../v/kept', to: 'v/new' }, '400 invalid_path'],
+    ['into a hidden place', { from: 'v/kept', to: 'v/.fencegate/x' }, '400 invalid_path'],
     ['with a token of nobody', { from: 'v/kept', to: 'v/new', to_token: '99' }, '403 token_not_issued'],
   ];
   it.each(bad)('%s', async (_what, body, verdict) => {
@@ -159,14 +201,28 @@ describe('both', () => {
 
   it('JSON that is none, or another media type, is refused before anything', async () => {
     for (const target of ['/v1/moves', '/v1/copies']) {
-      expect(verdictOf(await gateway.client.send('POST', target, { headers: { 'content-type': 'application/json' }, body: '{"from":' }))).toBe('400 invalid_request');
-      expect(verdictOf(await gateway.client.send('POST', target, { headers: { 'content-type': 'text/plain' }, body: '{}' }))).toBe('415 unsupported_media_type');
-      expect(verdictOf(await gateway.client.send('POST', target, { headers: { 'content-type': 'application/json' }, body: `{"from":"v/a","to":"${'x'.repeat(1_100_000)}"}` }))).toBe('413 body_too_large');
+      expect(verdictOf(await gateway.client.send('POST', target, { headers: { 'content-type': 'application/json' }, body: '{"from":' }))).toBe(
+        '400 invalid_request',
+      );
+      expect(verdictOf(await gateway.client.send('POST', target, { headers: { 'content-type': 'text/plain' }, body: '{}' }))).toBe(
+        '415 unsupported_media_type',
+      );
+      expect(
+        verdictOf(
+          await gateway.client.send('POST', target, {
+            headers: { 'content-type': 'application/json' },
+            body: `{"from":"v/a","to":"${'x'.repeat(1_100_000)}"}`,
+          }),
+        ),
+      ).toBe('413 body_too_large');
       expect(verdictOf(await gateway.client.send('GET', target))).toBe('405 method_not_allowed');
     }
   });
 
-  it.each<[string, (body: Json) => Promise<Answer>]>([['MOVE', move], ['COPY', copy]])('%s whose target appears between check and commit does not overwrite it', async (name, run) => {
+  it.each<[string, (body: Json) => Promise<Answer>]>([
+    ['MOVE', move],
+    ['COPY', copy],
+  ])('%s whose target appears between check and commit does not overwrite it', async (name, run) => {
     const to = `v/appears-${name}`;
     await gateway.client.put('v/appearing', 'mine');
     onStep = (step) => {
@@ -174,7 +230,10 @@ describe('both', () => {
       onStep = null;
       void gateway.client.put(to, 'theirs');
     };
-    const other = eventually(() => gateway.client.get(to), ({ status }) => status === 200);
+    const other = eventually(
+      () => gateway.client.get(to),
+      ({ status }) => status === 200,
+    );
     const answer = await run({ from: 'v/appearing', to });
     const there = textOf(await other);
     expect([verdictOf(answer), there]).toEqual(answer.status === 201 ? ['201', expect.any(String)] : ['409 already_exists', 'theirs']);

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, expect, it } from 'vitest';
-import type { LeaseView } from '../../src/domain/lock-api.ts';
 import type { Pin } from '../../src/domain/lease.ts';
+import type { LeaseView } from '../../src/domain/lock-api.ts';
 import { conflict } from '../../src/locks/decision.ts';
-import { settle, seededRandom } from '../support/fake-clock.ts';
+import { seededRandom, settle } from '../support/fake-clock.ts';
 import { anybody, callerOf, LockLab, never, resource } from '../support/lock-lab.ts';
 
 const SCHEDULES = 2_000;
@@ -68,7 +68,8 @@ class Schedule {
     else if (draw < 0.23) client.asleepUntilMs = this.#lab.clock.monotonicMs() + this.#next() * 8_000;
     else if (draw < 0.27) this.#journalMood();
     else if (draw < 0.28) await this.#die();
-    else if (draw < 0.3) this.#quietly(this.#lab.locks.breakLock(root, { resource: this.#pick(RESOURCES), reason: 'x', graceMs: this.#next() < 0.5 ? 0 : 1_000 }));
+    else if (draw < 0.3)
+      this.#quietly(this.#lab.locks.breakLock(root, { resource: this.#pick(RESOURCES), reason: 'x', graceMs: this.#next() < 0.5 ? 0 : 1_000 }));
     else if (!awake) return;
     else if (draw < 0.48) this.#acquire(client);
     else if (draw < 0.55) this.#endOne(client);
@@ -93,24 +94,30 @@ class Schedule {
     };
     const gone = new AbortController();
     if (this.#next() < 0.1) this.#lab.clock.after(this.#next() * 2_000, () => gone.abort(new Error('gone')));
-    this.#quietly(this.#lab.acquire(where, changes, anybody, gone.signal).then((lease) => {
-      client.leases.push(lease);
-      if (lease.fencingToken !== null) this.#told(lease.fencingToken, lease.leaseRef);
-    }));
+    this.#quietly(
+      this.#lab.acquire(where, changes, anybody, gone.signal).then((lease) => {
+        client.leases.push(lease);
+        if (lease.fencingToken !== null) this.#told(lease.fencingToken, lease.leaseRef);
+      }),
+    );
   }
 
   #implicit(): void {
     const lab = this.#lab;
     const where = this.#pick(RESOURCES);
-    this.#quietly(lab.locks.writeLeases.acquireImplicit({ resources: [where], caller: anybody, waitMs: Math.floor(this.#next() * 2_000), signal: never }).then(async (write) => {
-      this.#told(write.lease.token, write.lease.leaseRef);
-      try {
-        const pin = this.#pin(where.key, write.lease.token);
-        await lab.journal.commit(write.grantOps).finally(() => this.#unpin(where.key, pin));
-      } finally {
-        write.release();
-      }
-    }));
+    this.#quietly(
+      lab.locks.writeLeases
+        .acquireImplicit({ resources: [where], caller: anybody, waitMs: Math.floor(this.#next() * 2_000), signal: never })
+        .then(async (write) => {
+          this.#told(write.lease.token, write.lease.leaseRef);
+          try {
+            const pin = this.#pin(where.key, write.lease.token);
+            await lab.journal.commit(write.grantOps).finally(() => this.#unpin(where.key, pin));
+          } finally {
+            write.release();
+          }
+        }),
+    );
   }
 
   /** With whatever token the client still believes in, however old. */
@@ -140,7 +147,10 @@ class Schedule {
   }
 
   #unpin(key: string, pin: Pin): void {
-    this.#pinned.set(key, (this.#pinned.get(key) ?? []).filter((other) => other !== pin));
+    this.#pinned.set(
+      key,
+      (this.#pinned.get(key) ?? []).filter((other) => other !== pin),
+    );
     pin.leave();
   }
 
@@ -157,13 +167,22 @@ class Schedule {
   #renewOne(client: Client): void {
     const lease = this.#pick(client.leases);
     if (lease === undefined) return;
-    this.#quietly((this.#next() < 0.5 ? this.#lab.locks.service.renew(anybody, lease.leaseId) : this.#lab.lease(lease.leaseId, Math.floor(this.#next() * 1_000))).then((seen) => this.#learn(client, seen)));
+    this.#quietly(
+      (this.#next() < 0.5
+        ? this.#lab.locks.service.renew(anybody, lease.leaseId)
+        : this.#lab.lease(lease.leaseId, Math.floor(this.#next() * 1_000))
+      ).then((seen) => this.#learn(client, seen)),
+    );
   }
 
   #convertOne(client: Client): void {
     const lease = this.#pick(client.leases);
     if (lease === undefined) return;
-    this.#quietly(this.#lab.locks.service.convert(anybody, lease.leaseId, this.#next() < 0.5 ? 'shared' : 'exclusive', never).then((seen) => this.#learn(client, seen)));
+    this.#quietly(
+      this.#lab.locks.service
+        .convert(anybody, lease.leaseId, this.#next() < 0.5 ? 'shared' : 'exclusive', never)
+        .then((seen) => this.#learn(client, seen)),
+    );
   }
 
   #learn(client: Client, seen: LeaseView): void {
@@ -213,9 +232,14 @@ class Schedule {
 
   #quietly(work: Promise<unknown>): void {
     const open = this.#open;
-    const watched = work.then(() => undefined, (thrown: unknown) => {
-      if (thrown instanceof Error && thrown.name === 'AssertionError') this.#broken ??= thrown;
-    }).finally(() => open.delete(watched));
+    const watched = work
+      .then(
+        () => undefined,
+        (thrown: unknown) => {
+          if (thrown instanceof Error && thrown.name === 'AssertionError') this.#broken ??= thrown;
+        },
+      )
+      .finally(() => open.delete(watched));
     open.add(watched);
   }
 
@@ -242,4 +266,3 @@ describe('schedules of clients that pause, die, return and write', () => {
     if (count > 1) expect(Math.min(grants, pins, refused)).toBeGreaterThan(count);
   }, 120_000);
 });
-

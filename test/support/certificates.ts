@@ -17,8 +17,35 @@ export class Certificates {
 
   /** A certificate with the common name `commonName`, valid for the loopback. */
   issue(name: string, commonName: string, authority: string): void {
-    this.#openssl('req', ...NEW_KEY, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=${commonName}`, '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost');
-    this.#openssl('x509', '-req', '-in', `${name}.csr`, '-CA', `${authority}.crt`, '-CAkey', `${authority}.key`, '-CAcreateserial', '-copy_extensions', 'copy', '-out', `${name}.crt`, '-days', '1');
+    this.#openssl(
+      'req',
+      ...NEW_KEY,
+      '-keyout',
+      `${name}.key`,
+      '-out',
+      `${name}.csr`,
+      '-subj',
+      `/CN=${commonName}`,
+      '-addext',
+      'subjectAltName=IP:127.0.0.1,DNS:localhost',
+    );
+    this.#openssl(
+      'x509',
+      '-req',
+      '-in',
+      `${name}.csr`,
+      '-CA',
+      `${authority}.crt`,
+      '-CAkey',
+      `${authority}.key`,
+      '-CAcreateserial',
+      '-copy_extensions',
+      'copy',
+      '-out',
+      `${name}.crt`,
+      '-days',
+      '1',
+    );
   }
 
   file(name: string): string {

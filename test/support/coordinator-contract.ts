@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { callerOf, type LockLab, never, resource, tokenOf } from './lock-lab.ts';
 import { settle } from './fake-clock.ts';
+import { callerOf, type LockLab, never, resource, tokenOf } from './lock-lab.ts';
 
 const LEDGER = resource('ledger/q3.csv');
 

@@ -1,6 +1,10 @@
 import type { Clock, Random, Timer } from '../../src/domain/clock.ts';
 
-interface Pending { readonly dueMs: number; readonly order: number; readonly run: () => void }
+interface Pending {
+  readonly dueMs: number;
+  readonly order: number;
+  readonly run: () => void;
+}
 
 /** A clock that moves only when told; timers run in due order while it moves. */
 export class FakeClock implements Clock {

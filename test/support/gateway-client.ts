@@ -84,7 +84,10 @@ export class GatewayClient {
 
   /** `range` as in X-Update-Range. */
   patch(name: string, range: string, body: string | Uint8Array, headers: Headers = {}): Promise<Answer> {
-    return this.send('PATCH', fileTarget(name), { headers: { 'content-type': 'application/octet-stream', 'x-update-range': range, ...headers }, body });
+    return this.send('PATCH', fileTarget(name), {
+      headers: { 'content-type': 'application/octet-stream', 'x-update-range': range, ...headers },
+      body,
+    });
   }
 
   delete(name: string, headers?: Headers): Promise<Answer> {

@@ -59,7 +59,10 @@ export class LockClient {
 
   /** Resolves once so many wait for it. */
   async queued(resource: string, length: number): Promise<LockJson> {
-    return eventually(() => this.lock(resource), ({ queue_length: now }) => now === length);
+    return eventually(
+      () => this.lock(resource),
+      ({ queue_length: now }) => now === length,
+    );
   }
 
   break(resource: string, more: Json = {}): Promise<Answer> {
@@ -85,7 +88,11 @@ export class Watching {
 
   static async open(url: string, target: string, headers: Headers): Promise<Watching> {
     const leave = new AbortController();
-    const { statusCode, body } = await request(`${url}${target}`, { headers: headers as Record<string, string>, signal: leave.signal, bodyTimeout: 0 });
+    const { statusCode, body } = await request(`${url}${target}`, {
+      headers: headers as Record<string, string>,
+      signal: leave.signal,
+      bodyTimeout: 0,
+    });
     if (statusCode !== 200) throw new Error(`no stream: ${statusCode} ${await body.text()}`);
     body.on('error', () => undefined);
     return new Watching(body, leave);

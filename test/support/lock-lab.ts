@@ -1,12 +1,12 @@
 import { setMaxListeners } from 'node:events';
-import { statusOf } from '../../src/http/status.ts';
-import type { Locks } from '../../src/locks/create-lock-service.ts';
-import { createLockService } from '../../src/locks/create-lock-service.ts';
 import type { FencingToken } from '../../src/domain/fencing-token.ts';
 import type { AcquireRequest, LeaseView } from '../../src/domain/lock-api.ts';
 import type { Caller, Role } from '../../src/domain/principal.ts';
 import { type Resource, resourceOf } from '../../src/domain/resource.ts';
 import type { VolumePolicy } from '../../src/domain/volume.ts';
+import { statusOf } from '../../src/http/status.ts';
+import type { Locks } from '../../src/locks/create-lock-service.ts';
+import { createLockService } from '../../src/locks/create-lock-service.ts';
 import type { SigningKey } from '../../src/locks/signed-token.ts';
 import { FakeClock, seededRandom } from './fake-clock.ts';
 import { MemoryJournal } from './memory-journal.ts';
@@ -28,12 +28,26 @@ export const anybody: Caller = callerOf(null);
 
 export function request(resources: Resource | readonly Resource[], changes: Partial<AcquireRequest> = {}): AcquireRequest {
   return {
-    resources: 'key' in resources ? [resources] : resources, mode: 'exclusive', ttlMs: null, waitMs: 0, maxWaitMs: null, maxHoldMs: null, priority: 5,
-    clientId: null, sessionId: null, holdId: null, lockDelayMs: null, metadata: null, ...changes,
+    resources: 'key' in resources ? [resources] : resources,
+    mode: 'exclusive',
+    ttlMs: null,
+    waitMs: 0,
+    maxWaitMs: null,
+    maxHoldMs: null,
+    priority: 5,
+    clientId: null,
+    sessionId: null,
+    holdId: null,
+    lockDelayMs: null,
+    metadata: null,
+    ...changes,
   };
 }
 
-export type PolicyChanges = Partial<Omit<VolumePolicy, 'lease' | 'limits'>> & { readonly lease?: Partial<VolumePolicy['lease']>; readonly limits?: Partial<VolumePolicy['limits']> };
+export type PolicyChanges = Partial<Omit<VolumePolicy, 'lease' | 'limits'>> & {
+  readonly lease?: Partial<VolumePolicy['lease']>;
+  readonly limits?: Partial<VolumePolicy['limits']>;
+};
 
 export interface LabOptions {
   readonly policy?: PolicyChanges;
@@ -92,7 +106,12 @@ export class LockLab {
     return next;
   }
 
-  async acquire(where: Resource | readonly Resource[], changes: Partial<AcquireRequest> = {}, caller: Caller = anybody, signal: AbortSignal = never): Promise<LeaseView> {
+  async acquire(
+    where: Resource | readonly Resource[],
+    changes: Partial<AcquireRequest> = {},
+    caller: Caller = anybody,
+    signal: AbortSignal = never,
+  ): Promise<LeaseView> {
     return (await this.locks.service.acquire(caller, request(where, changes), signal)).lease;
   }
 
@@ -130,7 +149,15 @@ function whileAlive(journal: MemoryJournal, alive: () => boolean): MemoryJournal
 export function policyOf(name: string, changes: PolicyChanges): VolumePolicy {
   const { lease, limits, ...rest } = changes;
   return {
-    name, path: null, tokens: 'issued', requireToken: 'false', rangeWrites: 'copy-on-write', onCoordinatorLoss: 'refuse', hardLinks: 'refuse', readOnly: false, ...rest,
+    name,
+    path: null,
+    tokens: 'issued',
+    requireToken: 'false',
+    rangeWrites: 'copy-on-write',
+    onCoordinatorLoss: 'refuse',
+    hardLinks: 'refuse',
+    readOnly: false,
+    ...rest,
     lease: { ttlMsMin: 1_000, ttlMsMax: 3_600_000, maxHoldMs: null, lockDelayMs: 0, infinite: false, ...lease },
     limits: { bodyBytes: null, stagedBytes: null, inFlight: 8, queueLength: 1_000, ...limits },
   };

@@ -2,7 +2,17 @@ import type { AuditDraft, AuditFilter, AuditPage, AuditRecord, ChainReport } fro
 import { refuse } from '../../src/domain/errors.ts';
 import type { FencingToken } from '../../src/domain/fencing-token.ts';
 import type {
-  CommitReceipt, EndedLease, IdempotencyRow, Journal, JournalOp, JournalStart, Mark, OperationView, RefusalLog, StoredLease, StoredSession,
+  CommitReceipt,
+  EndedLease,
+  IdempotencyRow,
+  Journal,
+  JournalOp,
+  JournalStart,
+  Mark,
+  OperationView,
+  RefusalLog,
+  StoredLease,
+  StoredSession,
 } from '../../src/domain/journal.ts';
 
 interface Unit {
@@ -64,27 +74,56 @@ export class MemoryJournal implements Journal, RefusalLog {
     let highest: FencingToken | null = null;
     for (const { token } of this.marks.values()) if (highest === null || token > highest) highest = token;
     return {
-      journalUuid: 'j', gatewayUuid: 'g', markedAsBackup: false, meta: () => null, incarnations: () => [], unsettledIntents: () => [], knows: () => 'never',
-      leases: () => leases, sessions: () => sessions, lockDelays: () => lockDelays, highestMark: () => highest,
+      journalUuid: 'j',
+      gatewayUuid: 'g',
+      markedAsBackup: false,
+      meta: () => null,
+      incarnations: () => [],
+      unsettledIntents: () => [],
+      knows: () => 'never',
+      leases: () => leases,
+      sessions: () => sessions,
+      lockDelays: () => lockDelays,
+      highestMark: () => highest,
     };
   }
 
   settled(): void {}
   onSuperseded(): void {}
-  async mark(resourceKey: string): Promise<Mark | null> { return this.marks.get(resourceKey) ?? null; }
-  async endedLease(leaseRef: string): Promise<EndedLease | null> { return this.ended.get(leaseRef) ?? null; }
-  async idempotent(): Promise<IdempotencyRow | null> { return null; }
-  async operation(): Promise<OperationView | null> { return null; }
+  async mark(resourceKey: string): Promise<Mark | null> {
+    return this.marks.get(resourceKey) ?? null;
+  }
+  async endedLease(leaseRef: string): Promise<EndedLease | null> {
+    return this.ended.get(leaseRef) ?? null;
+  }
+  async idempotent(): Promise<IdempotencyRow | null> {
+    return null;
+  }
+  async operation(): Promise<OperationView | null> {
+    return null;
+  }
   async audit({ leaseRef, outcome }: AuditFilter): Promise<AuditPage> {
-    const records = this.records.filter((r) => (leaseRef === undefined || r.leaseRef === leaseRef) && (outcome === undefined || r.outcome === outcome));
+    const records = this.records.filter(
+      (r) => (leaseRef === undefined || r.leaseRef === leaseRef) && (outcome === undefined || r.outcome === outcome),
+    );
     return { records, nextCursor: null };
   }
-  async *auditStream(): AsyncGenerator<AuditRecord> { yield* this.records; }
-  async verify(): Promise<ChainReport> { throw new Error('no chain in memory'); }
-  head(): { readonly seq: number; readonly hash: string } { return { seq: this.records.length, hash: '' }; }
+  async *auditStream(): AsyncGenerator<AuditRecord> {
+    yield* this.records;
+  }
+  async verify(): Promise<ChainReport> {
+    throw new Error('no chain in memory');
+  }
+  head(): { readonly seq: number; readonly hash: string } {
+    return { seq: this.records.length, hash: '' };
+  }
 
-  async refused(record: AuditDraft): Promise<void> { await this.commit([{ op: 'audit', record }]); }
-  refusedEarly(record: AuditDraft): void { void this.commit([{ op: 'audit', record }]).catch(() => undefined); }
+  async refused(record: AuditDraft): Promise<void> {
+    await this.commit([{ op: 'audit', record }]);
+  }
+  refusedEarly(record: AuditDraft): void {
+    void this.commit([{ op: 'audit', record }]).catch(() => undefined);
+  }
   async flush(): Promise<void> {}
 
   /** `action:code` of every record, in order. */

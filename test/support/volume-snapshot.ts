@@ -19,7 +19,10 @@ export function volumeSnapshot(root: string): Readonly<Record<string, string>> {
 
 /** The same once nothing of earlier writes is left to tidy, which happens behind their answers. */
 export async function quietSnapshot(root: string): Promise<Readonly<Record<string, string>>> {
-  await eventually(() => stagedNames(root), (names) => names.length === 0);
+  await eventually(
+    () => stagedNames(root),
+    (names) => names.length === 0,
+  );
   return volumeSnapshot(root);
 }
 

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { eventually, GatewayClient } from './gateway-client.ts';
 import { newDirectory, removeDirectory, startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
+import { eventually, GatewayClient } from './gateway-client.ts';
 import { RawConnection } from './raw-http.ts';
 
 /** A gateway with volumes of any settings, its client, and raw connections that end with it. */
@@ -34,7 +34,10 @@ export async function startVolumes(options: VolumesGatewayOptions = {}): Promise
   const gateway = await startGateway({ ...rest, directory, yaml });
   const client = new GatewayClient(gateway.url);
   // On a busy machine the start itself holds the event loop up, and for a moment the gateway says so.
-  await eventually(() => client.send('GET', '/v1/volumes'), ({ status }) => status !== 503);
+  await eventually(
+    () => client.send('GET', '/v1/volumes'),
+    ({ status }) => status !== 503,
+  );
   const connections: RawConnection[] = [];
   const halt = async (): Promise<void> => {
     for (const connection of connections) connection.close();
@@ -66,7 +69,9 @@ export interface TestPrincipal {
 
 /** The text of a principals file; the bearer token of each is `bearerOf(name)`. */
 export function principalsFile(principals: readonly TestPrincipal[]): string {
-  return stringify({ principals: principals.map((one) => ({ ...one, token_sha256: createHash('sha256').update(bearerOf(one.name)).digest('hex') })) });
+  return stringify({
+    principals: principals.map((one) => ({ ...one, token_sha256: createHash('sha256').update(bearerOf(one.name)).digest('hex') })),
+  });
 }
 
 export function bearerOf(name: string): string {

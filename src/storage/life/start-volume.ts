@@ -9,8 +9,8 @@ import { clearOldDirectories } from './clear-old-directories.ts';
 import { IncarnationDirectory } from './incarnation-directory.ts';
 import { claimOwner, OwnerUnreadable, readOwner, takeOwnership, type VolumeOwner } from './owner-file.ts';
 import { recoverVolume } from './recover-volume.ts';
-import { judgeStamp, readStamp, type Stamp, StampUnreadable, writeStamp } from './stamp.ts';
 import { removeEmptyDirectory } from './remove-empty-directory.ts';
+import { judgeStamp, readStamp, type Stamp, StampUnreadable, writeStamp } from './stamp.ts';
 import type { ProbeFacts, StartContext, StartMode, VolumeStartDeps } from './start-deps.ts';
 import { StartRefused, type VolumeStartResult } from './start-report.ts';
 import { TokenStamp } from './token-stamp.ts';
@@ -60,7 +60,17 @@ async function startReadOnly<Probe extends ProbeFacts>(deps: VolumeStartDeps<Pro
     await volume.close?.();
     await calls.close(root).catch(() => undefined); // nothing was written through it
   };
-  return { kind: 'open', volume, stamp: null, ceilingFound: 0n, verdict: 'ok', volumeUuid: null, findings: [], removeEmpty: () => Promise.resolve(false), close };
+  return {
+    kind: 'open',
+    volume,
+    stamp: null,
+    ceilingFound: 0n,
+    verdict: 'ok',
+    volumeUuid: null,
+    findings: [],
+    removeEmpty: () => Promise.resolve(false),
+    close,
+  };
 }
 
 async function startWritable<Probe extends ProbeFacts>(

@@ -78,7 +78,8 @@ async function strayManifest(deps: SettleRoom, name: string, knows: Knows): Prom
   const [first] = manifest.entries;
   if (first === undefined) return null;
   const resource = resourceLike({ volume: deps.room.name }, first.path);
-  const done = manifest.kind === 'move' ? await strayMove(deps, manifest, resource) : (await rollManifest(deps, manifest, resource, 'strangers')) !== 'stuck';
+  const done =
+    manifest.kind === 'move' ? await strayMove(deps, manifest, resource) : (await rollManifest(deps, manifest, resource, 'strangers')) !== 'stuck';
   if (done) return null;
   const staged = manifest.entries.flatMap((entry) => (entry.staged === null ? [] : [entry.staged.name]));
   return {

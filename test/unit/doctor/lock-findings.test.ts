@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { deadlocks, heldLong, leftBehind, longQueues } from '../../../src/doctor/lock-findings.ts';
 import type { LeaseCondition } from '../../../src/domain/administration.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { deadlocks, heldLong, leftBehind, longQueues } from '../../../src/doctor/lock-findings.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { anybody, callerOf, LockLab, resource, tokenOf } from '../../support/lock-lab.ts';
 
@@ -19,7 +19,16 @@ class LateClock extends FakeClock {
 }
 
 const condition = (changes: Partial<LeaseCondition>): LeaseCondition => ({
-  leaseRef: 'ref', clientId: 'batch-7', principal: 'anonymous', resources: [A], state: 'held', sessionRef: 's', ageMs: LIMITS.heldLongMs, silentMs: 1_000, ttlMs: 30_000, gone: null,
+  leaseRef: 'ref',
+  clientId: 'batch-7',
+  principal: 'anonymous',
+  resources: [A],
+  state: 'held',
+  sessionRef: 's',
+  ageMs: LIMITS.heldLongMs,
+  silentMs: 1_000,
+  ttlMs: 30_000,
+  gone: null,
   ...changes,
 });
 const ended: string[] = [];
@@ -38,9 +47,19 @@ describe('a lease held for longer than five minutes', () => {
     lab.clock.advance(1);
     const [found] = look();
     expect(found?.finding).toMatchObject({
-      code: 'held_long', severity: 'warning', resource: 'vol/a', fix: null,
+      code: 'held_long',
+      severity: 'warning',
+      resource: 'vol/a',
+      fix: null,
       evidence: {
-        lease_ref: lease.leaseRef, client_id: 'batch-7', state: 'held', held_ms: LIMITS.heldLongMs, silent_ms: LIMITS.heldLongMs, ttl_ms: HOUR, gone: null, needs_force: true,
+        lease_ref: lease.leaseRef,
+        client_id: 'batch-7',
+        state: 'held',
+        held_ms: LIMITS.heldLongMs,
+        silent_ms: LIMITS.heldLongMs,
+        ttl_ms: HOUR,
+        gone: null,
+        needs_force: true,
         how: expect.stringContaining('POST /v1/admin/locks/break {"resource":"vol/a"'),
       },
     });
@@ -52,7 +71,11 @@ describe('a lease held for longer than five minutes', () => {
   it('of a holder that is proven gone is ended by its fix', async () => {
     const [found] = heldLong([condition({ gone: 'silent' })], endGone);
     expect(found?.finding).toMatchObject({ fix: expect.stringContaining('Fence'), evidence: { needs_force: false, how: null } });
-    expect(found?.remedy?.steps).toEqual([expect.stringContaining('prove again'), expect.stringContaining('raise the mark of vol/a'), 'end lease ref as broken']);
+    expect(found?.remedy?.steps).toEqual([
+      expect.stringContaining('prove again'),
+      expect.stringContaining('raise the mark of vol/a'),
+      'end lease ref as broken',
+    ]);
     expect(await found?.remedy?.carryOut(admin)).toEqual([expect.stringContaining('raise the mark'), 'end lease ref as broken']);
     expect(ended).toEqual(['ref']);
   });
@@ -86,7 +109,14 @@ describe('a client that is proven gone', () => {
   });
 
   it('in line without a session, or still holding, would be critical, and its fix takes it out', async () => {
-    const found = leftBehind([condition({ state: 'waiting', gone: 'session_ended', ageMs: 5 }), condition({ leaseRef: 'two', gone: 'silent', ageMs: 5 }), condition({ gone: null })], endGone);
+    const found = leftBehind(
+      [
+        condition({ state: 'waiting', gone: 'session_ended', ageMs: 5 }),
+        condition({ leaseRef: 'two', gone: 'silent', ageMs: 5 }),
+        condition({ gone: null }),
+      ],
+      endGone,
+    );
     expect(found.map(({ finding: { code, severity, fix } }) => [code, severity, fix])).toEqual([
       ['contender_orphaned', 'critical', 'Take it out of the line.'],
       ['holder_gone', 'critical', expect.stringContaining('Fence')],
@@ -122,7 +152,10 @@ describe('a long queue', () => {
 describe('a deadlock', () => {
   it('that the lock service breaks by itself is not reported', async () => {
     const lab = new LockLab();
-    const [one, two] = [await lab.locks.service.createSession(anybody, { ttlMs: null, clientId: 'one' }), await lab.locks.service.createSession(anybody, { ttlMs: null, clientId: 'two' })];
+    const [one, two] = [
+      await lab.locks.service.createSession(anybody, { ttlMs: null, clientId: 'one' }),
+      await lab.locks.service.createSession(anybody, { ttlMs: null, clientId: 'two' }),
+    ];
     await lab.acquire(A, { sessionId: one.sessionId });
     await lab.acquire(B, { sessionId: two.sessionId });
     const first = lab.acquire(B, { sessionId: one.sessionId, waitMs: 10_000 });
@@ -137,19 +170,29 @@ describe('a deadlock', () => {
 
   it('that stands is found once, over sessions, with the whole cycle', () => {
     const conditions = [
-      condition({ leaseRef: 'h1', sessionRef: 's1' }), condition({ leaseRef: 'h2', sessionRef: 's2', resources: [B] }),
-      condition({ leaseRef: 'w1', sessionRef: 's1', resources: [B], state: 'waiting', clientId: 'one' }), condition({ leaseRef: 'w2', sessionRef: 's2', state: 'waiting', clientId: 'two' }),
+      condition({ leaseRef: 'h1', sessionRef: 's1' }),
+      condition({ leaseRef: 'h2', sessionRef: 's2', resources: [B] }),
+      condition({ leaseRef: 'w1', sessionRef: 's1', resources: [B], state: 'waiting', clientId: 'one' }),
+      condition({ leaseRef: 'w2', sessionRef: 's2', state: 'waiting', clientId: 'two' }),
       condition({ leaseRef: 'w3', sessionRef: 's3', state: 'waiting' }),
     ];
     const edges = [
-      { waiterLeaseRef: 'w1', holderLeaseRef: 'h2', resource: 'vol/b' }, { waiterLeaseRef: 'w2', holderLeaseRef: 'h1', resource: 'vol/a' },
+      { waiterLeaseRef: 'w1', holderLeaseRef: 'h2', resource: 'vol/b' },
+      { waiterLeaseRef: 'w2', holderLeaseRef: 'h1', resource: 'vol/a' },
       { waiterLeaseRef: 'w3', holderLeaseRef: 'h1', resource: 'vol/a' },
     ];
     const found = deadlocks(edges, conditions);
     expect(found.map(({ finding }) => finding)).toMatchObject([
       {
-        code: 'deadlock', severity: 'critical', fix: null,
-        evidence: { cycle: [{ lease_ref: 'w1', client_id: 'one', waits_for: 'vol/b' }, { lease_ref: 'w2', client_id: 'two', waits_for: 'vol/a' }] },
+        code: 'deadlock',
+        severity: 'critical',
+        fix: null,
+        evidence: {
+          cycle: [
+            { lease_ref: 'w1', client_id: 'one', waits_for: 'vol/b' },
+            { lease_ref: 'w2', client_id: 'two', waits_for: 'vol/a' },
+          ],
+        },
       },
     ]);
   });

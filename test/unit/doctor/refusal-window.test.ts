@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { repeatedRefusals } from '../../../src/doctor/journal-findings.ts';
+import { RefusalWindow } from '../../../src/doctor/refusal-window.ts';
 import type { AuditDraft } from '../../../src/domain/audit-record.ts';
 import type { ErrorCode } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { repeatedRefusals } from '../../../src/doctor/journal-findings.ts';
-import { RefusalWindow } from '../../../src/doctor/refusal-window.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 const MIN = LIMITS.refusalsRepeatedMin;
@@ -13,10 +13,24 @@ function lab() {
   const clock = new FakeClock();
   const window = new RefusalWindow(clock);
   const written: AuditDraft[] = [];
-  const log = window.hearing({ refused: async (record) => void written.push(record), refusedEarly: (record) => void written.push(record), flush: async () => undefined });
+  const log = window.hearing({
+    refused: async (record) => void written.push(record),
+    refusedEarly: (record) => void written.push(record),
+    flush: async () => undefined,
+  });
   const refuse = async (times: number, code: ErrorCode = 'stale_token', clientId = 'zombie', path = 'file'): Promise<void> => {
     for (let i = 0; i < times; i += 1) {
-      await log.refused({ at: new Date(clock.wallMs()).toISOString(), action: 'put', volume: 'v', path, code, principal: 'anonymous', clientId, remoteAddress: '127.0.0.1', count: 1 } as AuditDraft);
+      await log.refused({
+        at: new Date(clock.wallMs()).toISOString(),
+        action: 'put',
+        volume: 'v',
+        path,
+        code,
+        principal: 'anonymous',
+        clientId,
+        remoteAddress: '127.0.0.1',
+        count: 1,
+      } as AuditDraft);
     }
   };
   return { clock, window, written, log, refuse };
@@ -73,6 +87,11 @@ describe('a finding about repeated refusals', () => {
     await refuse(MIN);
     const [after] = repeatedRefusals(window.repeated());
     expect(after?.finding.id).toBe(before?.finding.id);
-    expect(after?.finding).toMatchObject({ code: 'refused_again_and_again', resource: 'v/file', evidence: { count: 2 * MIN, code: 'stale_token' }, fix: null });
+    expect(after?.finding).toMatchObject({
+      code: 'refused_again_and_again',
+      resource: 'v/file',
+      evidence: { count: 2 * MIN, code: 'stale_token' },
+      fix: null,
+    });
   });
 });

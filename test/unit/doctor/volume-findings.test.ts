@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import type { ExaminedVolume } from '../../../src/doctor/doctor-deps.ts';
+import { slowVolumes, startFindings, unknownOutcomes } from '../../../src/doctor/volume-findings.ts';
 import { refuse } from '../../../src/domain/errors.ts';
 import type { Intent, Settlement } from '../../../src/domain/intent.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Volume } from '../../../src/domain/volume.ts';
-import type { ExaminedVolume } from '../../../src/doctor/doctor-deps.ts';
-import { slowVolumes, startFindings, unknownOutcomes } from '../../../src/doctor/volume-findings.ts';
 import { createSettleLoop } from '../../../src/gateway/settle-loop.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 import { anybody, policyOf } from '../../support/lock-lab.ts';
@@ -41,7 +41,9 @@ describe('asking the volumes', () => {
     const asked = slowVolumes({ clock, volumes, lanes });
     await clock.advanceAsync(LIMITS.doctorCheckMsMax);
     const { found, answering } = await asked;
-    expect(found.map(({ finding: { code, severity, evidence } }) => [code, severity, evidence['volume'], evidence['problem'], evidence['in_flight']])).toEqual([
+    expect(
+      found.map(({ finding: { code, severity, evidence } }) => [code, severity, evidence['volume'], evidence['problem'], evidence['in_flight']]),
+    ).toEqual([
       ['volume_slow', 'warning', 'slow', null, null],
       ['volume_hung', 'critical', 'refusing', 'volume_unavailable', null],
       ['volume_hung', 'critical', 'hung', 'it did not answer in time', 8],
@@ -58,9 +60,13 @@ describe('what volumes found at their start', () => {
     ] as const;
     const found = startFindings([volume('v', { findings })]);
     expect(found.map(({ finding, remedy }) => [finding.code, finding.severity, finding.resource, remedy])).toEqual([
-      ['other_journal', 'critical', null, null], ['intent_unknown', 'warning', 'v/file', null],
+      ['other_journal', 'critical', null, null],
+      ['intent_unknown', 'warning', 'v/file', null],
     ]);
-    expect(found.map(({ finding }) => finding.evidence['how'])).toEqual([expect.stringContaining('rebase'), expect.stringContaining('/v1/operations/')]);
+    expect(found.map(({ finding }) => finding.evidence['how'])).toEqual([
+      expect.stringContaining('rebase'),
+      expect.stringContaining('/v1/operations/'),
+    ]);
   });
 });
 
@@ -91,7 +97,13 @@ describe('a resource that is closed by an unknown outcome', () => {
   it('is found, and its fix looks at once; as long as the volume cannot tell, it stays', async () => {
     const { loop, recorded, endApply, settles, left, clock } = lab();
     const [found] = unknownOutcomes(loop);
-    expect(found?.finding).toMatchObject({ code: 'outcome_unknown', severity: 'critical', resource: 'v/file', evidence: { operation_id: 'op-1' }, fix: expect.any(String) });
+    expect(found?.finding).toMatchObject({
+      code: 'outcome_unknown',
+      severity: 'critical',
+      resource: 'v/file',
+      evidence: { operation_id: 'op-1' },
+      fix: expect.any(String),
+    });
     expect(found?.remedy?.subject).toEqual({ volume: 'v', path: 'file' });
     // The apply still runs: to look now would prove nothing.
     settles('committed');

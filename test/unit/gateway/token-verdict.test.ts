@@ -36,11 +36,21 @@ describe('the verdict on a token, first match wins', () => {
   test.each<[string, TokenFacts, Presented, string | null]>([
     ['a number above the mark was never issued', factsAt(7n), present(8n), 'token_not_issued'],
     ['a number on a resource without a mark was never issued', factsAt(null), present(1n), 'token_not_issued'],
-    ['a live shared lease below the mark is told so before it is called stale', factsAt(7n, { live: lease(6n, 'shared') }), present(6n), 'lease_is_shared'],
+    [
+      'a live shared lease below the mark is told so before it is called stale',
+      factsAt(7n, { live: lease(6n, 'shared') }),
+      present(6n),
+      'lease_is_shared',
+    ],
     ['a live shared lease at the mark does not write', factsAt(7n, { live: lease(7n, 'shared') }), present(7n), 'lease_is_shared'],
     ['a number below the mark is stale', factsAt(7n), present(6n), 'stale_token'],
     ['the number at the mark writes without authentication', factsAt(7n, { live: lease(7n) }), present(7n), null],
-    ['a wrong X-Lease-Id is refused even without authentication', factsAt(7n, { live: lease(7n) }), present(7n, { ownsLeaseId: () => false }), 'not_lease_owner'],
+    [
+      'a wrong X-Lease-Id is refused even without authentication',
+      factsAt(7n, { live: lease(7n) }),
+      present(7n, { ownsLeaseId: () => false }),
+      'not_lease_owner',
+    ],
     ['another principal is refused', factsAt(7n, { live: lease(7n) }), present(7n, { principal: { ...ada, name: 'bob' } }), 'not_lease_owner'],
     [
       'another principal that sends the secret id may write',

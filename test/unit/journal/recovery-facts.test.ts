@@ -74,7 +74,7 @@ describe('what the journal knows of an operation', () => {
     const directory = temporaryDirectory();
     const { db, write } = testDatabase(directory);
     for (const name of ['a', 'b', 'c']) write(intentOp(`op-${name}`, `demo/${name}`));
-    write(outcomeOp('op-b', 'aborted', { path: 'b' }), auditOp({ action: 'lease_acquire', operationId: 'op-lease' }));
+    write(outcomeOp('op-b', 'aborted', { path: 'b' }), auditOp({ action: 'lease_grant', operationId: 'op-lease' }));
     db.exec(`DELETE FROM intents WHERE operation_id = 'op-a'`);
     const inFlight = new OperationsInFlight();
     const start = new StartFacts(openReader(journalFile(directory)), { gatewayUuid: 'g', inFlight, lowWater: 3 });

@@ -74,7 +74,10 @@ describe('retention', () => {
 
   it('keeps every intent of an operation while one of them is undecided, and all that are above the low-water mark', () => {
     const { db, write, keys, group } = testDatabase(temporaryDirectory(), { auditKeys: [KEY] });
-    const old = (operationId: string, path: string) => ({ op: 'intent' as const, intent: intent(operationId, `demo/${path}`, { audit: auditDraft({ operationId, path, at: at(0) }) }) });
+    const old = (operationId: string, path: string) => ({
+      op: 'intent' as const,
+      intent: intent(operationId, `demo/${path}`, { audit: auditDraft({ operationId, path, at: at(0) }) }),
+    });
     write(old('op-1', 'a'), old('op-1', 'b'));
     write(outcomeOp('op-1', 'unknown', { path: 'b', at: at(0) }));
     write(old('op-2', 'c'));

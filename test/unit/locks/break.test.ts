@@ -13,13 +13,22 @@ describe('breaking a lock', () => {
     const waiter = lab.acquire(A, { waitMs: 10_000 });
     await settle();
     const report = await lab.locks.breakLock(root, ask());
-    expect(report).toMatchObject({ state: 'broken', deadline: null, leases: [{ leaseRef: lease.leaseRef, clientId: 'batch', mode: 'exclusive', fencingToken: lease.fencingToken, committed: [] }] });
+    expect(report).toMatchObject({
+      state: 'broken',
+      deadline: null,
+      leases: [{ leaseRef: lease.leaseRef, clientId: 'batch', mode: 'exclusive', fencingToken: lease.fencingToken, committed: [] }],
+    });
     expect(report.highWaterMark).toBeGreaterThan(tokenOf(lease));
     const next = await waiter;
     expect(tokenOf(next)).toBeGreaterThan(report.highWaterMark ?? 0n);
     expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'broken', reason: 'broken' });
     expect(() => lab.locks.writeLeases.pin(A, tokenOf(lease))).toThrowError(expect.objectContaining({ code: 'stale_token' }));
-    expect(lab.journal.records.find(({ action }) => action === 'lease_break')).toMatchObject({ principal: 'root', leaseRef: lease.leaseRef, fencingToken: lease.fencingToken, highWaterMark: report.highWaterMark });
+    expect(lab.journal.records.find(({ action }) => action === 'lease_break')).toMatchObject({
+      principal: 'root',
+      leaseRef: lease.leaseRef,
+      fencingToken: lease.fencingToken,
+      highWaterMark: report.highWaterMark,
+    });
     const unit = lab.journal.units.find((ops) => ops.some(({ op }) => op === 'lease_end'));
     expect(unit?.map(({ op }) => op).slice(0, 2)).toEqual(['raise_mark', 'lease_end']);
   });
@@ -29,9 +38,13 @@ describe('breaking a lock', () => {
     const lease = await lab.acquire(A);
     const grant = lab.journal.records[0];
     if (grant === undefined) throw new Error('no record');
-    await lab.journal.commit([{ op: 'audit', record: { ...grant, outcome: 'committed', action: 'put', operationId: 'op-1', etagBefore: '"1"', etagAfter: '"2"' } }]);
+    await lab.journal.commit([
+      { op: 'audit', record: { ...grant, outcome: 'committed', action: 'put', operationId: 'op-1', etagBefore: '"1"', etagAfter: '"2"' } },
+    ]);
     const report = await lab.locks.breakLock(root, ask());
-    expect(report.leases[0]?.committed).toEqual([{ operationId: 'op-1', action: 'put', resource: 'vol/a', at: grant.at, etagBefore: '"1"', etagAfter: '"2"' }]);
+    expect(report.leases[0]?.committed).toEqual([
+      { operationId: 'op-1', action: 'put', resource: 'vol/a', at: grant.at, etagBefore: '"1"', etagAfter: '"2"' },
+    ]);
     expect(report.leases[0]?.leaseRef).toBe(lease.leaseRef);
   });
 

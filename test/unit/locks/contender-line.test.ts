@@ -10,27 +10,30 @@ interface Item extends Queued<Item> {
 describe('a line of contenders', () => {
   it('is always in the order of the keys, whatever joins, leaves or changes its priority', () => {
     const step = fc.record({ what: fc.constantFrom('add', 'add', 'remove', 'rekey'), priority: fc.integer({ min: 0, max: 9 }), pick: fc.nat() });
-    fc.assert(fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
-      const line = new ContenderLine<Item>();
-      let model: Item[] = [];
-      for (const [sequence, { what, priority, pick }] of steps.entries()) {
-        const item = model[pick % Math.max(1, model.length)];
-        if (what === 'add') {
-          const added = { sequence, priority, next: null, previous: null };
-          line.add(added);
-          model.push(added);
-        } else if (item !== undefined && what === 'remove') {
-          line.remove(item);
-          model = model.filter((other) => other !== item);
-        } else if (item !== undefined) {
-          line.rekey(item, priority);
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+        const line = new ContenderLine<Item>();
+        let model: Item[] = [];
+        for (const [sequence, { what, priority, pick }] of steps.entries()) {
+          const item = model[pick % Math.max(1, model.length)];
+          if (what === 'add') {
+            const added = { sequence, priority, next: null, previous: null };
+            line.add(added);
+            model.push(added);
+          } else if (item !== undefined && what === 'remove') {
+            line.remove(item);
+            model = model.filter((other) => other !== item);
+          } else if (item !== undefined) {
+            line.rekey(item, priority);
+          }
+          model.sort(compareOrder);
+          expect([...line.inOrder()].map((i) => i.sequence)).toEqual(model.map((i) => i.sequence));
+          expect(line.size).toBe(model.length);
+          expect(line.topPriority()).toBe(Math.max(-1, ...model.map((i) => i.priority)));
+          for (const [place, other] of model.entries()) expect(line.countBefore(other)).toBe(place);
         }
-        model.sort(compareOrder);
-        expect([...line.inOrder()].map((i) => i.sequence)).toEqual(model.map((i) => i.sequence));
-        expect(line.size).toBe(model.length);
-        expect(line.topPriority()).toBe(Math.max(-1, ...model.map((i) => i.priority)));
-        for (const [place, other] of model.entries()) expect(line.countBefore(other)).toBe(place);
-      }
-    }), { numRuns: 60 });
+      }),
+      { numRuns: 60 },
+    );
   });
 });

@@ -62,7 +62,9 @@ describe('converting', () => {
     const lease = await lab.acquire(A);
     const pin = lab.locks.writeLeases.pin(A, tokenOf(lease));
     let done = false;
-    const converted = convert(lab, lease.leaseId, 'shared').finally(() => { done = true; });
+    const converted = convert(lab, lease.leaseId, 'shared').finally(() => {
+      done = true;
+    });
     await settle();
     expect(done).toBe(false);
     expect(() => lab.locks.writeLeases.pin(A, tokenOf(lease))).toThrowError(expect.objectContaining({ code: 'lease_is_shared' }));

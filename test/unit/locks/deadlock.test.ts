@@ -23,7 +23,12 @@ describe('a deadlock', () => {
     await lab.clock.advanceAsync(200);
     await expect(second).rejects.toMatchObject({
       code: 'deadlock',
-      members: { cycle: expect.arrayContaining([expect.objectContaining({ client_id: 'one', waits_for: 'vol/b' }), expect.objectContaining({ client_id: 'two', waits_for: 'vol/a' })]) },
+      members: {
+        cycle: expect.arrayContaining([
+          expect.objectContaining({ client_id: 'one', waits_for: 'vol/b' }),
+          expect.objectContaining({ client_id: 'two', waits_for: 'vol/a' }),
+        ]),
+      },
     });
     expect(lab.journal.decisions()).toContain('deadlock:deadlock');
     await lab.locks.service.endSession(anybody, s2);

@@ -53,12 +53,21 @@ class Model {
 }
 
 const arrivals = fc.array(
-  fc.record({ what: fc.constantFrom('arrive', 'arrive', 'leave'), shared: fc.boolean(), priority: fc.integer({ min: 0, max: PRIORITY_MAX }), pick: fc.nat() }),
+  fc.record({
+    what: fc.constantFrom('arrive', 'arrive', 'leave'),
+    shared: fc.boolean(),
+    priority: fc.integer({ min: 0, max: PRIORITY_MAX }),
+    pick: fc.nat(),
+  }),
   { maxLength: 80 },
 );
 
 /** Runs a schedule; `check` looks after every step. */
-function run(steps: readonly { readonly what: string; readonly shared: boolean; readonly priority: number; readonly pick: number }[], equals: boolean, check: (model: Model) => void): Model {
+function run(
+  steps: readonly { readonly what: string; readonly shared: boolean; readonly priority: number; readonly pick: number }[],
+  equals: boolean,
+  check: (model: Model) => void,
+): Model {
   const model = new Model();
   for (const { what, shared, priority, pick } of steps) {
     const all = [...model.holders, ...model.line];
@@ -72,58 +81,70 @@ function run(steps: readonly { readonly what: string; readonly shared: boolean; 
 
 describe('the decision who may hold', () => {
   it('never lets two hold that conflict', () => {
-    fc.assert(fc.property(arrivals, fc.boolean(), (steps, equals) => {
-      run(steps, equals, ({ holders }) => {
-        for (const a of holders) for (const b of holders) expect(a === b || !conflict(a.mode, b.mode)).toBe(true);
-      });
-    }));
+    fc.assert(
+      fc.property(arrivals, fc.boolean(), (steps, equals) => {
+        run(steps, equals, ({ holders }) => {
+          for (const a of holders) for (const b of holders) expect(a === b || !conflict(a.mode, b.mode)).toBe(true);
+        });
+      }),
+    );
   });
 
   it('loses no wake-up: whoever could hold does, although waiters act only when the one they watch is gone', () => {
-    fc.assert(fc.property(arrivals, fc.boolean(), (steps, equals) => {
-      run(steps, equals, ({ holders, line }) => expect(admit(holdingOf(holders), line).admitted).toEqual([]));
-    }));
+    fc.assert(
+      fc.property(arrivals, fc.boolean(), (steps, equals) => {
+        run(steps, equals, ({ holders, line }) => expect(admit(holdingOf(holders), line).admitted).toEqual([]));
+      }),
+    );
   });
 
   it('has everybody watch somebody before them, so watches form no cycle', () => {
-    fc.assert(fc.property(arrivals, fc.boolean(), (steps, equals) => {
-      run(steps, equals, ({ holders, line }) => {
-        for (const [place, waiter] of line.entries()) {
-          const blocker = watched(waiter, holders, line.slice(0, place));
-          expect(blocker !== null && (holders.includes(blocker) || line.indexOf(blocker) < place)).toBe(true);
-        }
-      });
-    }));
+    fc.assert(
+      fc.property(arrivals, fc.boolean(), (steps, equals) => {
+        run(steps, equals, ({ holders, line }) => {
+          for (const [place, waiter] of line.entries()) {
+            const blocker = watched(waiter, holders, line.slice(0, place));
+            expect(blocker !== null && (holders.includes(blocker) || line.indexOf(blocker) < place)).toBe(true);
+          }
+        });
+      }),
+    );
   });
 
   it('serves equals first in, first out: writers in order, and no reader before an earlier writer', () => {
-    fc.assert(fc.property(arrivals, (steps) => {
-      const { granted } = run(steps, true, () => undefined);
-      for (const [i, earlier] of granted.entries()) {
-        for (const later of granted.slice(i + 1)) if (conflict(earlier.mode, later.mode)) expect(earlier.id).toBeLessThan(later.id);
-      }
-    }));
+    fc.assert(
+      fc.property(arrivals, (steps) => {
+        const { granted } = run(steps, true, () => undefined);
+        for (const [i, earlier] of granted.entries()) {
+          for (const later of granted.slice(i + 1)) if (conflict(earlier.mode, later.mode)) expect(earlier.id).toBeLessThan(later.id);
+        }
+      }),
+    );
   });
 
   it('wakes exactly one writer, or one group of readers, when a writer among equals ends', () => {
-    fc.assert(fc.property(fc.array(fc.boolean(), { minLength: 2, maxLength: 40 }), (modes) => {
-      const model = new Model();
-      const first = model.arrive('exclusive', 5);
-      for (const shared of modes) model.arrive(shared ? 'shared' : 'exclusive', 5);
-      const group = modes.findIndex((shared) => !shared);
-      const readers = group === -1 ? modes.length : group;
-      expect(model.leave(first)).toBe(Math.max(1, readers));
-    }));
+    fc.assert(
+      fc.property(fc.array(fc.boolean(), { minLength: 2, maxLength: 40 }), (modes) => {
+        const model = new Model();
+        const first = model.arrive('exclusive', 5);
+        for (const shared of modes) model.arrive(shared ? 'shared' : 'exclusive', 5);
+        const group = modes.findIndex((shared) => !shared);
+        const readers = group === -1 ? modes.length : group;
+        expect(model.leave(first)).toBe(Math.max(1, readers));
+      }),
+    );
   });
 
   it('lets a more important one pass at most 16 per step of priority', () => {
-    fc.assert(fc.property(fc.integer({ min: 0, max: 8 }), fc.array(fc.integer({ min: 1, max: PRIORITY_MAX }), { maxLength: 400 }), (priority, others) => {
-      const victim = { sequence: 0, priority };
-      for (let step = 1; step <= PRIORITY_MAX; step += 1) {
-        const passed = others.filter((p, i) => p === step && compareOrder({ sequence: i + 1, priority: p }, victim) < 0).length;
-        expect(passed).toBeLessThanOrEqual(PASS_PER_STEP * Math.max(0, step - priority));
-      }
-    }));
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 8 }), fc.array(fc.integer({ min: 1, max: PRIORITY_MAX }), { maxLength: 400 }), (priority, others) => {
+        const victim = { sequence: 0, priority };
+        for (let step = 1; step <= PRIORITY_MAX; step += 1) {
+          const passed = others.filter((p, i) => p === step && compareOrder({ sequence: i + 1, priority: p }, victim) < 0).length;
+          expect(passed).toBeLessThanOrEqual(PASS_PER_STEP * Math.max(0, step - priority));
+        }
+      }),
+    );
   });
 
   it('lets nobody past a contender of another recipe, and never grants it', () => {

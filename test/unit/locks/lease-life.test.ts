@@ -19,14 +19,25 @@ describe('a lease', () => {
     lab.journal.release();
     const lease = await acquired;
     expect(lab.journal.units.map((unit) => unit.map(({ op }) => op))).toEqual([['raise_mark', 'session_put', 'lease_put', 'audit']]);
-    expect(lab.journal.records[0]).toMatchObject({ action: 'lease_grant', volume: 'vol', path: 'a', leaseRef: lease.leaseRef, fencingToken: lease.fencingToken, clientId: 'c', outcome: 'committed' });
+    expect(lab.journal.records[0]).toMatchObject({
+      action: 'lease_grant',
+      volume: 'vol',
+      path: 'a',
+      leaseRef: lease.leaseRef,
+      fencingToken: lease.fencingToken,
+      clientId: 'c',
+      outcome: 'committed',
+    });
     expect(lab.reserved).toEqual([{ volume: 'vol', token: lease.fencingToken }]);
   });
 
   it('is not issued before the volume has a ceiling above its token', async () => {
     const lab = new LockLab();
     let open = (): void => undefined;
-    lab.reserveGate = () => new Promise((resolve) => { open = resolve; });
+    lab.reserveGate = () =>
+      new Promise((resolve) => {
+        open = resolve;
+      });
     const acquired = lab.acquire(A);
     await settle();
     expect(lab.journal.units).toEqual([]);
@@ -54,9 +65,16 @@ describe('a lease', () => {
       () => lab.locks.service.convert(bob, lease.leaseId, 'shared', never),
       () => lab.release(lease.leaseId, {}, bob),
       () => lab.lease(lease.leaseId, 0, bob),
-    ]) await expect(act()).rejects.toMatchObject({ code: 'not_lease_owner' });
+    ])
+      await expect(act()).rejects.toMatchObject({ code: 'not_lease_owner' });
     await lab.release(lease.leaseId, {}, ann);
-    expect(lab.journal.decisions()).toEqual(['lease_grant', 'lease_refuse:not_lease_owner', 'lease_refuse:not_lease_owner', 'lease_refuse:not_lease_owner', 'lease_release']);
+    expect(lab.journal.decisions()).toEqual([
+      'lease_grant',
+      'lease_refuse:not_lease_owner',
+      'lease_refuse:not_lease_owner',
+      'lease_refuse:not_lease_owner',
+      'lease_release',
+    ]);
   });
 
   it('lives on while it is renewed, and ends at its time to live when it is not', async () => {
@@ -133,7 +151,12 @@ describe('a lease', () => {
     const lease = await lab.acquire([B, A]);
     expect(lease.resources.map(({ path }) => path)).toEqual(['a', 'b']);
     await lab.release(lease.leaseId);
-    expect(lab.journal.records.map(({ action, path }) => `${action} ${path}`)).toEqual(['lease_grant a', 'lease_grant b', 'lease_release a', 'lease_release b']);
+    expect(lab.journal.records.map(({ action, path }) => `${action} ${path}`)).toEqual([
+      'lease_grant a',
+      'lease_grant b',
+      'lease_release a',
+      'lease_release b',
+    ]);
   });
 });
 
@@ -141,7 +164,10 @@ describe('waiting', () => {
   it('ends with the wait limit of the whole wait', async () => {
     const lab = new LockLab();
     await lab.acquire(A, { ttlMs: 100_000 });
-    await expect(lab.during(lab.acquire(A, { waitMs: 60_000, maxWaitMs: 5_000 }), 10_000)).rejects.toMatchObject({ code: 'lock_not_acquired', members: { reason: 'max_wait', state: 'cancelled' } });
+    await expect(lab.during(lab.acquire(A, { waitMs: 60_000, maxWaitMs: 5_000 }), 10_000)).rejects.toMatchObject({
+      code: 'lock_not_acquired',
+      members: { reason: 'max_wait', state: 'cancelled' },
+    });
     expect(lab.journal.decisions()).toContain('lease_cancel:lock_not_acquired');
   });
 
@@ -201,7 +227,13 @@ describe('acquiring again in one session', () => {
     const first = await lab.acquire(A, { sessionId, holdId: 'h1' });
     const { lease: second, created } = await lab.locks.service.acquire(anybody, request(A, { sessionId, holdId: 'h2', mode: 'shared' }), never);
     const again = await lab.acquire(A, { sessionId, holdId: 'h2' });
-    expect([second.leaseId, second.fencingToken, created, second.holdCount, again.holdCount]).toEqual([first.leaseId, first.fencingToken, false, 2, 2]);
+    expect([second.leaseId, second.fencingToken, created, second.holdCount, again.holdCount]).toEqual([
+      first.leaseId,
+      first.fencingToken,
+      false,
+      2,
+      2,
+    ]);
     expect(second.mode).toBe('exclusive');
     expect([...(lab.journal.leases.get(first.leaseRef)?.holds ?? [])]).toEqual(['h1', 'h2']);
     await lab.release(first.leaseId, { holdId: 'h2' });

@@ -11,7 +11,10 @@ describe('bounds', () => {
       await expect(lab.acquire(A, { ttlMs })).rejects.toMatchObject({ code: 'ttl_out_of_range', members: { min_ms: 5_000, max_ms: 60_000 } });
     }
     expect((await lab.acquire(A, { ttlMs: 5_000 })).ttlMs).toBe(5_000);
-    await expect(lab.locks.service.createSession(anybody, { ttlMs: 10, clientId: null })).rejects.toMatchObject({ code: 'ttl_out_of_range', members: { min_ms: 1_000, max_ms: 3_600_000 } });
+    await expect(lab.locks.service.createSession(anybody, { ttlMs: 10, clientId: null })).rejects.toMatchObject({
+      code: 'ttl_out_of_range',
+      members: { min_ms: 1_000, max_ms: 3_600_000 },
+    });
   });
 
   it('R32: a lease without an end in sight needs a volume that allows it', async () => {
@@ -45,7 +48,7 @@ describe('bounds', () => {
     expect((await lab.locks.service.lock(A)).queueLength).toBe(3);
   });
 
-  it('refuse an unknown session, an ended one, and somebody else\'s', async () => {
+  it("refuse an unknown session, an ended one, and somebody else's", async () => {
     const lab = new LockLab();
     await expect(lab.acquire(A, { sessionId: 's.unknown' })).rejects.toMatchObject({ code: 'session_not_found' });
     const session = await lab.locks.service.createSession(callerOf('ann'), { ttlMs: null, clientId: null });

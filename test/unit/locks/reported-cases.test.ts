@@ -16,7 +16,10 @@ describe('cases from public reports', () => {
     await lab.clock.advanceAsync(5_000);
     expect((await b).state).toBe('held');
     expect(() => lab.locks.writeLeases.pin(A, tokenOf(a))).toThrowError(expect.objectContaining({ code: 'stale_token' }));
-    expect([(await heard).value, (await events.next()).value]).toMatchObject([{ type: 'waiting' }, { type: 'expired', leaseRef: a.leaseRef, fencingToken: a.fencingToken }]);
+    expect([(await heard).value, (await events.next()).value]).toMatchObject([
+      { type: 'waiting' },
+      { type: 'expired', leaseRef: a.leaseRef, fencingToken: a.fencingToken },
+    ]);
     stop.abort();
   });
 
@@ -97,7 +100,7 @@ describe('cases from public reports', () => {
     expect((await lab.locks.writeLeases.facts(A, tokenOf(a))).mark).toBe(b.fencingToken);
   });
 
-  it('R14, R18: a lock is free at its holder\'s time to live, not at the gateway\'s, and both numbers are shown', async () => {
+  it("R14, R18: a lock is free at its holder's time to live, not at the gateway's, and both numbers are shown", async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A, { ttlMs: 10_000 });
     expect(lease).toMatchObject({ ttlMs: 10_000, expiresInMs: 10_000 });
@@ -136,7 +139,10 @@ describe('cases from public reports', () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A, { ttlMs: 1_000 });
     lab.clock.advance(1_000);
-    await expect(lab.locks.service.renew(anybody, lease.leaseId)).rejects.toMatchObject({ code: 'lease_not_held', members: { state: 'expired', reason: 'expired' } });
+    await expect(lab.locks.service.renew(anybody, lease.leaseId)).rejects.toMatchObject({
+      code: 'lease_not_held',
+      members: { state: 'expired', reason: 'expired' },
+    });
     await expect(lab.locks.service.convert(anybody, lease.leaseId, 'shared', never)).rejects.toMatchObject({ code: 'lease_not_held' });
   });
 
@@ -158,7 +164,7 @@ describe('cases from public reports', () => {
     expect(lab.locks.service.sessions()).toHaveLength(1);
   });
 
-  it('B13: releasing twice never frees somebody else\'s lock', async () => {
+  it("B13: releasing twice never frees somebody else's lock", async () => {
     const lab = new LockLab();
     const mine = await lab.acquire(A);
     await lab.release(mine.leaseId);

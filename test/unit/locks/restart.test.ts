@@ -14,7 +14,13 @@ describe('a restart', () => {
     lab.clock.advance(9_000);
     const after = await lab.restarted();
     for (const before of [named, implied]) {
-      expect(await after.lease(before.leaseId)).toMatchObject({ state: 'held', fencingToken: before.fencingToken, expiresInMs: 10_000, metadata: before.metadata, holdCount: 1 });
+      expect(await after.lease(before.leaseId)).toMatchObject({
+        state: 'held',
+        fencingToken: before.fencingToken,
+        expiresInMs: 10_000,
+        metadata: before.metadata,
+        holdCount: 1,
+      });
     }
     expect(after.locks.service.sessions()).toHaveLength(2);
     await expect(after.acquire(A)).rejects.toMatchObject({ code: 'lock_not_acquired' });
@@ -55,7 +61,12 @@ describe('a restart', () => {
 
   it('forgets the lease of a token-less write: a restart must not lock a file for nobody', async () => {
     const lab = new LockLab();
-    const implicit = await lab.locks.writeLeases.acquireImplicit({ resources: [A], caller: anybody, waitMs: 0, signal: new AbortController().signal });
+    const implicit = await lab.locks.writeLeases.acquireImplicit({
+      resources: [A],
+      caller: anybody,
+      waitMs: 0,
+      signal: new AbortController().signal,
+    });
     await lab.journal.commit(implicit.grantOps);
     const after = await lab.restarted();
     expect(tokenOf(await after.acquire(A))).toBeGreaterThan(implicit.lease.token);
@@ -79,7 +90,9 @@ describe('a restart', () => {
   it('takes a storm of returning sessions in at a bounded rate, tells when to come again, and loses no live lease', async () => {
     const lab = new LockLab();
     const count = LIMITS.reconnectBurstMax + 3_000;
-    const sessions = await Promise.all(Array.from({ length: count }, () => lab.locks.service.createSession(anybody, { ttlMs: 10_000, clientId: null })));
+    const sessions = await Promise.all(
+      Array.from({ length: count }, () => lab.locks.service.createSession(anybody, { ttlMs: 10_000, clientId: null })),
+    );
     for (const [i, { sessionId }] of sessions.entries()) if (i % 100 === 0) await lab.acquire(resource(`r/${i}`), { sessionId, ttlMs: 10_000 });
     const after = await lab.restarted();
     let back = sessions.map(({ sessionId }) => ({ sessionId, dueMs: after.clock.monotonicMs() }));
@@ -93,7 +106,10 @@ describe('a restart', () => {
           again.push(client);
           continue;
         }
-        const refusal: unknown = await after.locks.service.heartbeat(anybody, client.sessionId).then(() => null, (thrown: unknown) => thrown);
+        const refusal: unknown = await after.locks.service.heartbeat(anybody, client.sessionId).then(
+          () => null,
+          (thrown: unknown) => thrown,
+        );
         if (refusal === null) {
           accepted += 1;
           continue;
@@ -172,7 +188,12 @@ describe('a journal that refuses', () => {
     const old = await lab.acquire(A);
     lab.journal.failing = 1;
     await expect(lab.release(old.leaseId)).rejects.toMatchObject({ code: 'journal_unavailable' });
-    const implicit = await lab.locks.writeLeases.acquireImplicit({ resources: [A], caller: callerOf(null), waitMs: 0, signal: new AbortController().signal });
+    const implicit = await lab.locks.writeLeases.acquireImplicit({
+      resources: [A],
+      caller: callerOf(null),
+      waitMs: 0,
+      signal: new AbortController().signal,
+    });
     expect(implicit.grantOps.map(({ op }) => op)).toEqual(['lease_end', 'raise_mark']);
     await lab.journal.commit(implicit.grantOps);
     expect(lab.journal.leases.size).toBe(0);

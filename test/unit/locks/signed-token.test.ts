@@ -41,17 +41,27 @@ describe('a signed token', () => {
   it('of several resources is good for each of them', async () => {
     const lab = signedLab();
     const lease = await lab.acquire([A, B], {}, ann);
-    for (const where of [A, B]) expect(lab.locks.writeLeases.readSigned(lease.signedToken ?? '', where, 'ann')).toEqual({ token: lease.fencingToken });
+    for (const where of [A, B])
+      expect(lab.locks.writeLeases.readSigned(lease.signedToken ?? '', where, 'ann')).toEqual({ token: lease.fencingToken });
     expect(lab.locks.writeLeases.readSigned(lease.signedToken ?? '', resource('c'), 'ann')).toBe('forged');
   });
 
   it('of any other form is invalid, and nothing that is sent makes reading it throw', () => {
     const lab = signedLab();
-    for (const text of ['', '7', '07.x.exclusive.k1.AAAA', '7.x.exclusive.k1', `7.x.other.k1.${'A'.repeat(43)}`, `9999999999999999999.x.shared.k1.${'A'.repeat(43)}`]) {
+    for (const text of [
+      '',
+      '7',
+      '07.x.exclusive.k1.AAAA',
+      '7.x.exclusive.k1',
+      `7.x.other.k1.${'A'.repeat(43)}`,
+      `9999999999999999999.x.shared.k1.${'A'.repeat(43)}`,
+    ]) {
       expect(lab.locks.writeLeases.readSigned(text, A, 'ann')).toBe('invalid');
     }
-    fc.assert(fc.property(fc.string(), (text) => {
-      expect(lab.locks.writeLeases.readSigned(text, A, 'ann')).toBe('invalid');
-    }));
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(lab.locks.writeLeases.readSigned(text, A, 'ann')).toBe('invalid');
+      }),
+    );
   });
 });

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chooseVictim, findCycle } from '../../../src/locks/wait-for-graph.ts';
 
-const graph = (edges: Readonly<Record<number, readonly number[]>>) => (node: number) => (edges[node] ?? []).map((to) => ({ to, wait: `${node}>${to}` }));
+const graph = (edges: Readonly<Record<number, readonly number[]>>) => (node: number) =>
+  (edges[node] ?? []).map((to) => ({ to, wait: `${node}>${to}` }));
 
 describe('the wait-for graph', () => {
   it('finds the shortest cycle through the start and names the wait of each step', () => {
@@ -23,19 +24,26 @@ describe('the wait-for graph', () => {
 
   it('answers with a path of real edges from the start to itself, exactly when one exists', () => {
     const edges = fc.dictionary(fc.integer({ min: 0, max: 7 }).map(String), fc.array(fc.integer({ min: 0, max: 7 }), { maxLength: 3 }));
-    fc.assert(fc.property(edges, (drawn) => {
-      const of = graph(drawn);
-      const cycle = findCycle(0, of, 100);
-      if (cycle === null) expect(reaches(0, 0, of)).toBe(false);
-      else for (const [i, { from, to }] of cycle.entries()) {
-        expect(drawn[from]).toContain(to);
-        expect(to).toBe(cycle[i + 1]?.from ?? 0);
-      }
-    }));
+    fc.assert(
+      fc.property(edges, (drawn) => {
+        const of = graph(drawn);
+        const cycle = findCycle(0, of, 100);
+        if (cycle === null) expect(reaches(0, 0, of)).toBe(false);
+        else
+          for (const [i, { from, to }] of cycle.entries()) {
+            expect(drawn[from]).toContain(to);
+            expect(to).toBe(cycle[i + 1]?.from ?? 0);
+          }
+      }),
+    );
   });
 
   it('chooses the least important, among equals the youngest', () => {
-    const waits = [{ priority: 5, createdOrder: 9 }, { priority: 3, createdOrder: 1 }, { priority: 3, createdOrder: 2 }];
+    const waits = [
+      { priority: 5, createdOrder: 9 },
+      { priority: 3, createdOrder: 1 },
+      { priority: 3, createdOrder: 2 },
+    ];
     expect(chooseVictim(waits)).toBe(waits[2]);
     expect(() => chooseVictim([])).toThrow(RangeError);
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { LockEvent, LockReset, WatchScope } from '../../../src/domain/lock-events.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { LockEvent, LockReset, WatchScope } from '../../../src/domain/lock-events.ts';
 import { settle } from '../../support/fake-clock.ts';
 import { anybody, callerOf, LockLab, resource } from '../../support/lock-lab.ts';
 
@@ -16,7 +16,14 @@ async function follow(lab: LockLab, scope: WatchScope, afterSeq: number | null =
     for await (const event of events) seen.push(event);
   })();
   await settle();
-  return { seen, types: () => seen.map(({ type }) => type), end: () => { stop.abort(); return done; } };
+  return {
+    seen,
+    types: () => seen.map(({ type }) => type),
+    end: () => {
+      stop.abort();
+      return done;
+    },
+  };
 }
 
 const ofA: WatchScope = { of: 'resource', resource: A };
@@ -32,7 +39,14 @@ describe('a watch', () => {
     await lab.clock.advanceAsync(30_000);
     await watch.end();
     expect(watch.types()).toEqual(['granted', 'waiting', 'released', 'granted', 'expired']);
-    expect(watch.seen[0]).toMatchObject({ resource: 'vol/dir/a', leaseRef: first.leaseRef, clientId: 'c', mode: 'exclusive', fencingToken: first.fencingToken, reason: null });
+    expect(watch.seen[0]).toMatchObject({
+      resource: 'vol/dir/a',
+      leaseRef: first.leaseRef,
+      clientId: 'c',
+      mode: 'exclusive',
+      fencingToken: first.fencingToken,
+      reason: null,
+    });
     expect(watch.seen[4]).toMatchObject({ leaseRef: waiter.leaseRef, reason: 'expired' });
     const seqs = watch.seen.map(({ seq }) => seq);
     expect(seqs).toEqual([...seqs].sort((a, b) => a - b));
@@ -112,7 +126,9 @@ describe('a watch', () => {
     const { sessionId } = await lab.locks.service.createSession(callerOf('ann'), { ttlMs: null, clientId: null });
     const signal = new AbortController().signal;
     await expect(lab.locks.events.watch(callerOf('bob'), { of: 'session', sessionId }, null, signal)).rejects.toMatchObject({ code: 'forbidden' });
-    await expect(lab.locks.events.watch(anybody, { of: 'session', sessionId: 's.none' }, null, signal)).rejects.toMatchObject({ code: 'session_not_found' });
+    await expect(lab.locks.events.watch(anybody, { of: 'session', sessionId: 's.none' }, null, signal)).rejects.toMatchObject({
+      code: 'session_not_found',
+    });
   });
 
   it('that is lost costs no lease', async () => {
@@ -156,7 +172,14 @@ describe('the list of locks', () => {
 
   it('of a name never locked is empty', async () => {
     expect(await new LockLab().locks.service.lock(resource('x%/y'))).toEqual({
-      resource: resource('x%/y'), mode: null, highWaterMark: null, holders: [], waiters: [], queueLength: 0, waitEstimateMs: 0, znodePath: '/locks/vol/x%25%2Fy',
+      resource: resource('x%/y'),
+      mode: null,
+      highWaterMark: null,
+      holders: [],
+      waiters: [],
+      queueLength: 0,
+      waitEstimateMs: 0,
+      znodePath: '/locks/vol/x%25%2Fy',
     });
   });
 });

@@ -4,7 +4,8 @@ import { settle } from '../../support/fake-clock.ts';
 import { anybody, callerOf, LockLab, never, resource, tokenOf } from '../../support/lock-lab.ts';
 
 const [A, B] = [resource('a'), resource('b')];
-const implicit = (lab: LockLab, waitMs = 0, resources = [A], signal: AbortSignal = never) => lab.locks.writeLeases.acquireImplicit({ resources, caller: callerOf(null, 'curl'), waitMs, signal });
+const implicit = (lab: LockLab, waitMs = 0, resources = [A], signal: AbortSignal = never) =>
+  lab.locks.writeLeases.acquireImplicit({ resources, caller: callerOf(null, 'curl'), waitMs, signal });
 
 describe('facts for a verdict', () => {
   it('of a name that was never leased are empty', async () => {
@@ -15,7 +16,10 @@ describe('facts for a verdict', () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A, {}, callerOf('ann'));
     expect(await lab.locks.writeLeases.facts(A, tokenOf(lease))).toMatchObject({
-      mark: lease.fencingToken, live: { leaseRef: lease.leaseRef, mode: 'exclusive', principal: 'ann' }, atMark: { leaseRef: lease.leaseRef, principal: 'ann', ended: null }, everNamed: true,
+      mark: lease.fencingToken,
+      live: { leaseRef: lease.leaseRef, mode: 'exclusive', principal: 'ann' },
+      atMark: { leaseRef: lease.leaseRef, principal: 'ann', ended: null },
+      everNamed: true,
     });
   });
 
@@ -23,7 +27,12 @@ describe('facts for a verdict', () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A, { ttlMs: 1_000 });
     await lab.clock.advanceAsync(1_000);
-    const wanted = { mark: lease.fencingToken, live: null, atMark: { leaseRef: lease.leaseRef, ended: { reason: 'expired', endedAt: expect.any(String) } }, everNamed: true };
+    const wanted = {
+      mark: lease.fencingToken,
+      live: null,
+      atMark: { leaseRef: lease.leaseRef, ended: { reason: 'expired', endedAt: expect.any(String) } },
+      everNamed: true,
+    };
     expect(await lab.locks.writeLeases.facts(A, tokenOf(lease))).toMatchObject(wanted);
     const after = await lab.restarted();
     expect(await after.locks.writeLeases.facts(A, tokenOf(lease))).toMatchObject(wanted);
@@ -48,7 +57,7 @@ describe('facts for a verdict', () => {
     await next;
   });
 
-  it('of a broken lock show a mark that is nobody\'s', async () => {
+  it("of a broken lock show a mark that is nobody's", async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A);
     await lab.locks.breakLock(callerOf('root', null, ['admin']), { resource: A, reason: 'x', graceMs: 0 });
@@ -62,7 +71,11 @@ describe('facts for a verdict', () => {
     const write = await implicit(lab);
     await lab.journal.commit(write.grantOps);
     write.release();
-    expect(await lab.locks.writeLeases.facts(A, write.lease.token)).toMatchObject({ mark: write.lease.token, atMark: { ended: { reason: 'released' } }, everNamed: false });
+    expect(await lab.locks.writeLeases.facts(A, write.lease.token)).toMatchObject({
+      mark: write.lease.token,
+      atMark: { ended: { reason: 'released' } },
+      everNamed: false,
+    });
   });
 });
 
@@ -92,7 +105,9 @@ describe('a pin', () => {
     const lease = await lab.acquire(A);
     const [one, two] = [lab.locks.writeLeases.pin(A, tokenOf(lease)), lab.locks.writeLeases.pin(A, tokenOf(lease))];
     let answered = false;
-    const released = lab.release(lease.leaseId).then(() => { answered = true; });
+    const released = lab.release(lease.leaseId).then(() => {
+      answered = true;
+    });
     await settle();
     one.leave();
     one.leave();
@@ -115,7 +130,9 @@ describe('a token-less write', () => {
     await settle();
     await lab.release(held.leaseId);
     const granted = await write;
-    expect(granted.grantOps).toEqual([{ op: 'raise_mark', resource: A, token: granted.lease.token, leaseRef: granted.lease.leaseRef, principal: 'anonymous', named: false }]);
+    expect(granted.grantOps).toEqual([
+      { op: 'raise_mark', resource: A, token: granted.lease.token, leaseRef: granted.lease.leaseRef, principal: 'anonymous', named: false },
+    ]);
     const pin = lab.locks.writeLeases.pin(A, granted.lease.token);
     granted.release();
     await settle();
@@ -128,7 +145,11 @@ describe('a token-less write', () => {
     const lab = new LockLab();
     await lab.acquire(A, { clientId: 'holder', ttlMs: 60_000 });
     await lab.during(lab.acquire(A, { waitMs: 1 }), 10, 1);
-    await expect(implicit(lab)).rejects.toMatchObject({ code: 'resource_locked', members: { holder_client_id: 'holder', queue_length: 1 }, retryAfterMs: expect.any(Number) });
+    await expect(implicit(lab)).rejects.toMatchObject({
+      code: 'resource_locked',
+      members: { holder_client_id: 'holder', queue_length: 1 },
+      retryAfterMs: expect.any(Number),
+    });
     await expect(lab.during(implicit(lab, 2_000), 5_000)).rejects.toMatchObject({ code: 'resource_locked' });
     expect((await lab.locks.service.lock(A)).queueLength).toBe(1);
   });

@@ -19,7 +19,11 @@ const rules = (parse(readFileSync(file, 'utf8')) as { groups: { rules: Rule[] }[
 const expressionOf = (alert: string): string => rules.find((rule) => rule.alert === alert)?.expr ?? '';
 
 const metrics = gatewayMetrics({
-  lanes: () => new Map([['v', { inFlight: 0, queued: 0, breaker: 'closed' }], ['idle', { inFlight: 0, queued: 0, breaker: 'closed' }]]),
+  lanes: () =>
+    new Map([
+      ['v', { inFlight: 0, queued: 0, breaker: 'closed' }],
+      ['idle', { inFlight: 0, queued: 0, breaker: 'closed' }],
+    ]),
   locks: () => new Map([['v', { held: 2, waiting: 120, longestQueue: 101, longestHeldMs: 300_500 }]]),
   journal: () => ({ queueLength: 0, inFlight: 0, walFramesLeft: 0 }),
 });
@@ -34,7 +38,12 @@ describe('the alert rules', () => {
   });
 
   it('have a severity and a summary each, and names that begin alike', () => {
-    expect(rules.filter(({ alert, labels, annotations }) => !/^Fencegate[A-Z]/.test(alert) || !/^(warning|critical)$/.test(labels.severity) || annotations.summary === '')).toEqual([]);
+    expect(
+      rules.filter(
+        ({ alert, labels, annotations }) =>
+          !/^Fencegate[A-Z]/.test(alert) || !/^(warning|critical)$/.test(labels.severity) || annotations.summary === '',
+      ),
+    ).toEqual([]);
   });
 
   it('have the bounds of the doctor: held over five minutes, a queue over 100', () => {
@@ -48,8 +57,13 @@ describe('the gauges of locks', () => {
   it('are per volume, and 0 for a volume without locks, so that an alert ends', async () => {
     const text = await metrics.text();
     for (const line of [
-      'fencegate_lock_queue_length{volume="v"} 101', 'fencegate_lock_waiters{volume="v"} 120', 'fencegate_locks_held{volume="v"} 2', 'fencegate_lock_longest_held_seconds{volume="v"} 300.5',
-      'fencegate_lock_queue_length{volume="idle"} 0', 'fencegate_lock_longest_held_seconds{volume="idle"} 0',
-    ]) expect(text).toContain(line);
+      'fencegate_lock_queue_length{volume="v"} 101',
+      'fencegate_lock_waiters{volume="v"} 120',
+      'fencegate_locks_held{volume="v"} 2',
+      'fencegate_lock_longest_held_seconds{volume="v"} 300.5',
+      'fencegate_lock_queue_length{volume="idle"} 0',
+      'fencegate_lock_longest_held_seconds{volume="idle"} 0',
+    ])
+      expect(text).toContain(line);
   });
 });

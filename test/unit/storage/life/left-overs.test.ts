@@ -87,7 +87,10 @@ describe.each(['settled', 'never'] as const)('what is left of a committed operat
     await move(by(), 'a', 'c');
     const manifest = parseManifest(fs.readFileSync(`${left()}/manifest-op-1`));
     fs.unlinkSync(`${left()}/manifest-op-1.trash`);
-    fs.writeFileSync(`${left()}/manifest-op-1`, JSON.stringify({ ...JSON.parse(fs.readFileSync(`${left()}/manifest-op-1`, 'utf8')), direction: 'back' }));
+    fs.writeFileSync(
+      `${left()}/manifest-op-1`,
+      JSON.stringify({ ...JSON.parse(fs.readFileSync(`${left()}/manifest-op-1`, 'utf8')), direction: 'back' }),
+    );
     expect(manifest.direction).toBe('forward');
     forget(known);
     expect(await restart()).toEqual([]);
@@ -146,5 +149,33 @@ describe('an upload whose answer was given, and whose process died before the jo
     await restart();
     expect(now('a', 'c')).toEqual(['old a', null]);
     expect(living.record.outcomes.map(({ settlement }) => settlement)).toEqual(['aborted', 'aborted']);
+  });
+});
+
+describe('the work that an upload of many files is', () => {
+  const names = (count: number): Record<string, string> => Object.fromEntries(Array.from({ length: count }, (_, i) => [`in-${i}`, `new ${i}`]));
+
+  /** The calls of a recovery of `count` files of which the last one was not applied. */
+  async function recoveryCalls(count: number): Promise<number> {
+    const many = new LivingVolume(2, 'memory');
+    const opened = await many.open();
+    const apply = opened.volume.apply.bind(opened.volume);
+    opened.volume.apply = async (intent, place, from) => {
+      if (intent.resource.path === `in-${count - 1}`) throw new Error('cut off');
+      return apply(intent, place, from);
+    };
+    await expect(several({ living: many, volume: opened.volume, operationId: 'op-1' }, names(count))).rejects.toThrow('cut off');
+    await (await many.open()).close();
+    expect(many.read(`in-${count - 1}`)).toBe(`new ${count - 1}`);
+    expect(new Set(many.record.outcomes.map(({ settlement }) => settlement))).toEqual(new Set(['finished', 'committed']));
+    const { steps } = many.kill;
+    await opened.close();
+    many.remove();
+    return steps;
+  }
+
+  it('B2: grows with the files, not with their square', async () => {
+    const [few, twice] = [await recoveryCalls(20), await recoveryCalls(40)];
+    expect(twice / few).toBeLessThan(2.2);
   });
 });
