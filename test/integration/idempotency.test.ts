@@ -13,7 +13,10 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-const newKey = (): { 'idempotency-key': string } => ({ 'idempotency-key': `"key-${(keys += 1)}"` });
+const newKey = (): { 'idempotency-key': string } => {
+  keys += 1;
+  return { 'idempotency-key': `"key-${keys}"` };
+};
 const at = (name: string): string => readFileSync(gateway.path(name), 'utf8');
 const REPLAYED = { 'idempotency-replayed': 'true' };
 

@@ -26,7 +26,12 @@ describe('the line', () => {
     const arrived: string[] = [];
     const waiting: Promise<LeaseJson>[] = [];
     for (const client_id of ['one', 'two', 'three', 'four']) {
-      waiting.push(leaseOf(wait('locks/fifo', { client_id })).then((lease) => (arrived.push(client_id), lease)));
+      waiting.push(
+        leaseOf(wait('locks/fifo', { client_id })).then((lease) => {
+          arrived.push(client_id);
+          return lease;
+        }),
+      );
       await locks.queued('locks/fifo', waiting.length);
     }
     expect((await locks.lock('locks/fifo')).waiters.map(({ client_id: id }) => id)).toEqual(['one', 'two', 'three', 'four']);

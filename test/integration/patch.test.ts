@@ -226,6 +226,6 @@ describe('range_writes: in-place', () => {
     expect((await gateway.client.patch('inplace/huge', `bytes=${old.byteLength - fresh.byteLength}-`, fresh)).status).toBe(200);
     reader.socket.resume();
     await expect(reader.answer()).rejects.toThrow('no answer');
-    expect(reader.received.replace(/^[^]*?\r\n\r\n/, '')).toMatch(/^o*$/);
+    expect(reader.received.replace(/^[\s\S]*?\r\n\r\n/, '')).toMatch(/^o*$/);
   });
 });

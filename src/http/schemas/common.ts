@@ -110,5 +110,3 @@ function problemAnswer(codes: readonly ErrorCode[]): unknown {
 function headerSchemas(headers: Readonly<Record<string, string>>): Record<string, { type: string; description: string }> {
   return Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { type: 'string', description }]));
 }
-
-export type ProblemDocument = Static<typeof Problem>;

@@ -116,7 +116,8 @@ export class TokenStamp {
 
   #raise(wanted: bigint): Promise<void> {
     const floor = this.#last > this.#ceiling ? this.#last : this.#ceiling;
-    const ceiling = wanted > FENCING_TOKEN_MAX ? FENCING_TOKEN_MAX : wanted > floor ? wanted : floor;
+    const least = wanted > floor ? wanted : floor;
+    const ceiling = least < FENCING_TOKEN_MAX ? least : FENCING_TOKEN_MAX;
     const last = this.#last;
     this.#writing = (async () => {
       try {

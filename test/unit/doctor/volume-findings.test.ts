@@ -28,10 +28,10 @@ const never = new Promise<never>(() => undefined);
 describe('asking the volumes', () => {
   it('finds one that takes a second, one that refuses, and one that never answers, and asks the others meanwhile', async () => {
     const clock = new FakeClock();
-    const after = (ms: number): Promise<null> => new Promise((resolve) => void clock.after(ms, () => resolve(null)));
+    const later = (ms: number): Promise<null> => new Promise((resolve) => void clock.after(ms, () => resolve(null)));
     const volumes = [
-      volume('well', { look: () => after(LIMITS.volumeSlowMs - 1) }),
-      volume('slow', { look: () => after(LIMITS.volumeSlowMs) }),
+      volume('well', { look: () => later(LIMITS.volumeSlowMs - 1) }),
+      volume('slow', { look: () => later(LIMITS.volumeSlowMs) }),
       volume('refusing', { look: () => Promise.reject(refuse('volume_unavailable', 'the breaker is open')) }),
       volume('hung', { look: () => never }),
       volume('closed', { state: () => ({ state: 'closed', reason: 'of somebody else' }), look: () => never }),
