@@ -1,4 +1,4 @@
-import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { type TSchema, Type } from '@sinclair/typebox';
 import type { ErrorCode } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { STATUS_TABLE } from '../status.ts';
