@@ -1,6 +1,6 @@
 import { FencegateClient, type FencegateClientOptions } from './fencegate-client.ts';
 
-/** The variables that clients know; `process.env` is one such object. */
+/** The variables that clients know, as the environment of a process has them. */
 export type ClientEnvironment = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -9,7 +9,8 @@ export type ClientEnvironment = Readonly<Record<string, string | undefined>>;
  * `options` go before the environment. Throws `TypeError` when only some of the three are set.
  *
  * @example
- * const client = clientFromEnvironment(process.env);
+ * import { env } from 'node:process';
+ * const client = clientFromEnvironment(env);
  * await client.put('ledger/q3.csv', bytes);
  */
 export function clientFromEnvironment(environment: ClientEnvironment, options: FencegateClientOptions = {}): FencegateClient {

@@ -181,8 +181,3 @@ export const LIMITS = {
   refusalsRepeatedWindowMs: 300_000,
   refusalsRepeatedKeysMax: 10_000,
 } as const;
-
-/** How long the apply of one commit section may take before its outcome counts as unknown. */
-export function commitDeadlineMs(files: number): number {
-  return LIMITS.commitDeadlineMs + Math.max(0, Math.min(files, LIMITS.multipartFilesMax) - 1) * LIMITS.commitDeadlinePerFileMs;
-}

@@ -4,11 +4,11 @@
  */
 import type { StoredOutcome } from '../domain/audit-record.ts';
 import { rfc3339 } from '../domain/clock.ts';
+import { commitDeadlineMs } from '../domain/commit-deadline.ts';
 import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
 import type { Intent } from '../domain/intent.ts';
 import type { JournalOp, StoredAnswer } from '../domain/journal.ts';
 import type { Pin } from '../domain/lease.ts';
-import { commitDeadlineMs } from '../domain/limits.ts';
 import type { Volume } from '../domain/volume.ts';
 import type { WriteDeps } from './deps.ts';
 import { outcomeUnknown, scopeOf, unknownAnswer } from './idempotency.ts';

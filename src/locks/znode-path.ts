@@ -11,3 +11,10 @@ export function znodePath(resource: Resource, root = '/locks'): string {
   const name = Buffer.byteLength(encoded) > NODE_NAME_BYTES_MAX ? createHash('sha256').update(resource.path).digest('hex') : encoded;
   return `${root}/${resource.volume}/${name}`;
 }
+
+/** Where a contender stands: below the node of its first resource. */
+export function contenderPath(resources: readonly Resource[], leaseRef: string): string {
+  const [first] = resources;
+  if (first === undefined) throw new Error('a lease has at least one resource');
+  return `${znodePath(first)}/_c_${leaseRef}`;
+}

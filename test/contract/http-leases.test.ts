@@ -2,7 +2,7 @@ import request from 'supertest';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { refuse } from '../../src/domain/errors.ts';
 import { fencingToken } from '../../src/domain/fencing-token.ts';
-import { leaseView } from '../support/http-fakes.ts';
+import { leaseView } from '../support/fake-locks.ts';
 import { startHttp, type TestServer } from '../support/http-server.ts';
 
 let server: TestServer;

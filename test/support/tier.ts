@@ -20,7 +20,7 @@ export const TIER = {
   /** Steps at which a gateway is stopped and taken over; each costs the wait for its silence. */
   stoppedSteps: (long ? STEPS : ['4.staged', '6.intent', '6.before_apply', '6.applied', '7.answer']) satisfies readonly Step[],
   /** Rounds of killing or stopping a busy gateway at an instant that nobody chose. */
-  killRounds: long ? 60 : 3,
+  killRounds: long ? 60 : 2,
   /** Sessions that come back at once after a restart. */
   returningSessions: long ? 10_000 : 1_500,
   /** Appends of each client. */

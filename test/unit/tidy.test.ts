@@ -37,7 +37,9 @@ const everything = [...product, ...tests, ...sources('bin', 'docs', 'fixtures')]
 
 describe('the house rules', () => {
   it('a file has one concept: no source file is over 300 lines', () => {
-    const long = [...product, ...sources('test/support')].filter(({ text }) => text.split('\n').length > 301);
+    // What a program made from the schemas is a list, not a concept.
+    const written = [...product, ...sources('test/support')].filter(({ text }) => !text.startsWith('// Made from'));
+    const long = written.filter(({ text }) => text.split('\n').length > 301);
     expect(long.map(({ name }) => name)).toEqual([]);
   });
 

@@ -4,25 +4,19 @@ import type { Resource } from '../../domain/resource.ts';
 import type { Claim, Coordinator, ResourceLook, WaitLink } from '../coordinator.ts';
 import { admit } from '../decision.ts';
 import { queueFull } from '../lock-refusals.ts';
-import { znodePath } from '../znode-path.ts';
+import { contenderPath } from '../znode-path.ts';
 import { DeadlockWatch } from './deadlock-watch.ts';
 import { HoldBacks } from './hold-backs.ts';
 import type { Mint } from './mint.ts';
 import { Parties, type PartyPlaces } from './parties.ts';
 import { inherit, rekeyWaits } from './priority-inheritance.ts';
-import { type Contender, ResourceEntry } from './resource-entry.ts';
+import { type Contender, type Place, ResourceEntry } from './resource-entry.ts';
 
 export interface EmbeddedCoordinatorOptions {
   readonly clock: Clock;
   readonly mint: Mint;
   /** How many may wait at one resource of the volume. */
   readonly queueMax: (volume: string) => number;
-}
-
-/** Where one claim stands: how many of its resources it has taken, and the line it is in for the next. */
-interface Place<C extends Claim> {
-  readonly taken: ResourceEntry<C>[];
-  standing: Contender<C> | null;
 }
 
 /** The coordinator of a single gateway: the lines in memory, tokens from one counter. */
@@ -154,8 +148,7 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
   }
 
   nodePath(claim: C): string {
-    const first = claim.resources[0] as Resource;
-    return `${znodePath(first)}/_c_${claim.leaseRef}`;
+    return contenderPath(claim.resources, claim.leaseRef);
   }
 
   stop(): void {

@@ -98,3 +98,9 @@ export class ResourceEntry<C extends Claim> implements ResourceLook<C> {
     return this.#holders.size === 0 && this.line.size === 0 && this.holdBackTimer === null && !this.closed;
   }
 }
+
+/** Where one claim stands: how many of its resources it has taken, and the line it is in for the next. */
+export interface Place<C extends Claim> {
+  readonly taken: ResourceEntry<C>[];
+  standing: Contender<C> | null;
+}

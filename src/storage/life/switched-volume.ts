@@ -1,9 +1,10 @@
 import type { Clock, Timer } from '../../domain/clock.ts';
+import { commitDeadlineMs } from '../../domain/commit-deadline.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { FenceLevel } from '../../domain/fence-level.ts';
 import type { FileFacts, TargetFacts } from '../../domain/file-facts.ts';
 import type { Intent, Settlement } from '../../domain/intent.ts';
-import { commitDeadlineMs, LIMITS } from '../../domain/limits.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { StampVerdict, VolumeFinding } from '../../domain/recovery.ts';
 import type { Resource } from '../../domain/resource.ts';
 import type { OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../../domain/volume.ts';
