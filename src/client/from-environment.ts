@@ -9,8 +9,7 @@ export type ClientEnvironment = Readonly<Record<string, string | undefined>>;
  * `options` go before the environment. Throws `TypeError` when only some of the three are set.
  *
  * @example
- * import { env } from 'node:process';
- * const client = clientFromEnvironment(env);
+ * const client = clientFromEnvironment(environment); // usually the one of the process
  * await client.put('ledger/q3.csv', bytes);
  */
 export function clientFromEnvironment(environment: ClientEnvironment, options: FencegateClientOptions = {}): FencegateClient {

@@ -4,25 +4,26 @@ import { LIMITS } from '../domain/limits.ts';
 
 /** Requests that have not been answered, so that a stop can wait for them while new connections are still told that it drains. */
 export class OpenRequests {
-  #open = 0;
+  readonly #open = new Set<FastifyRequest>();
   #whenIdle: (() => void) | null = null;
 
   /** To be called before the app is ready. */
   constructor(app: FastifyInstance) {
     app.addHook('onRequest', (request, _reply, done) => {
-      if (!isStream(request)) this.#open += 1;
+      if (!isStream(request)) this.#open.add(request);
       done();
     });
     app.addHook('onResponse', (request, _reply, done) => {
-      if (!isStream(request)) this.#open -= 1;
-      if (this.#open === 0) this.#whenIdle?.();
+      // A request that was refused on its way in was never among them.
+      this.#open.delete(request);
+      if (this.#open.size === 0) this.#whenIdle?.();
       done();
     });
   }
 
   /** Resolves when nothing is open, or when `signal` aborts. */
   idle(signal: AbortSignal): Promise<void> {
-    if (this.#open === 0 || signal.aborted) return Promise.resolve();
+    if (this.#open.size === 0 || signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       this.#whenIdle = resolve;
       signal.addEventListener('abort', () => resolve(), { once: true });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Step } from '../../src/domain/steps.ts';
 import { type Answer, jsonOf, type LeaseJson, type RecordJson, textOf, verdictOf } from '../support/gateway-client.ts';
 import { ask, head } from '../support/raw-request.ts';
 import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
@@ -41,8 +42,18 @@ interface Page {
 let gateway: VolumesGateway;
 let held: LeaseJson;
 let put: Answer;
+/** Where the next write stands still, and what then happens. */
+let pause: { readonly at: Step; readonly until: (operationId: string) => Promise<void> } | null = null;
+const steps = {
+  reached: (step: Step, operationId: string) => {
+    const due = pause;
+    if (step !== due?.at) return undefined;
+    pause = null;
+    return due.until(operationId);
+  },
+};
 beforeAll(async () => {
-  gateway = await startVolumes({ volumes: { v: {}, w: {} } });
+  gateway = await startVolumes({ volumes: { v: {}, w: {} }, steps });
   const client = gateway.client.with({ 'x-client-id': 'batch-7' });
   held = await client.lease('v/ledger/q3.csv');
   const token = { 'x-fencing-token': held.fencing_token };
@@ -179,6 +190,21 @@ describe('a filter', () => {
 
   it('pending finds the write that is between its intent and its end, and nothing else', async () => {
     expect((await query({ outcome: 'pending' })).records).toEqual([]);
+    const seen: unknown[] = [];
+    pause = {
+      at: '6.before_apply',
+      until: async (operationId) => {
+        seen.push(
+          (await query({ outcome: 'pending' })).records.map(({ path, outcome, action }) => [path, outcome, action]),
+          (await query({ path: 'under-way', outcome: 'committed' })).records.length,
+        );
+        seen.push(jsonOf(await gateway.client.send('GET', `/v1/operations/${operationId}`))['outcome']);
+      },
+    };
+    const answer = await gateway.client.put('v/under-way', 'x');
+    expect([answer.status, seen]).toEqual([201, [[['under-way', 'pending', 'put']], 0, 'pending']]);
+    expect(await actions({ path: 'under-way' })).toEqual(['put committed']);
+    expect(jsonOf(await gateway.client.send('GET', `/v1/operations/${answer.headers['x-operation-id']}`))).toMatchObject({ outcome: 'committed' });
   });
 });
 

@@ -74,6 +74,7 @@ async function run(example: CodeExample): Promise<void> {
       return made.at(-1);
     },
     isFencegateError,
+    environment: { FENCEGATE_URL: gateway.url },
     process: { env: { FENCEGATE_URL: gateway.url } },
     console: { log: nothing, error: nothing },
     error: new FencegateError('deadlock', { detail: 'an example' }),

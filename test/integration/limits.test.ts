@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually, jsonOf, textOf, verdictOf } from '../support/gateway-client.ts';
-import type { RawConnection } from '../support/raw-http.ts';
+import { RawConnection } from '../support/raw-http.ts';
 import { ask, head, rawVerdict } from '../support/raw-request.ts';
 import { stagedNames } from '../support/volume-snapshot.ts';
 import { bearerOf, principalsFile, startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
@@ -156,12 +156,13 @@ describe('the rate limit', () => {
 describe('a stop', () => {
   it('cuts what is still running when its time is over: 503, and nothing of it is visible', async () => {
     const short = await startVolumes({ environment: { FENCEGATE_DRAIN_MS: '300' } });
-    const connection = short.raw();
+    const connection = new RawConnection(short.port);
     connection.send(head('PUT /v1/files/v/never', 'Expect: 100-continue', 'Content-Length: 10'));
     await connection.until(() => connection.received.includes('100 Continue'));
     const answer = connection.answer();
     const stopped = short.client.close().then(() => short.stop());
     expect(rawVerdict(await answer)).toBe('503 draining');
+    connection.close();
     await stopped;
   });
 });

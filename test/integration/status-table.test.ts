@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ERROR_CODES, type ErrorCode } from '../../src/domain/errors.ts';
 import type { Step } from '../../src/domain/steps.ts';
@@ -358,13 +358,13 @@ const TABLE: Readonly<Partial<Record<ErrorCode, Row>>> = {
   insufficient_storage: { status: 507, make: ({ client }) => client.put('quota/a', 'x'.repeat(65)), audit: { action: 'put', path: 'a' } },
 };
 
-/** Each has a file of its own here: what brings them about is bigger than one request. */
+/** What brings these about is bigger than one request: each has a file that does. */
 const ELSEWHERE: Readonly<Partial<Record<ErrorCode, string>>> = {
-  journal_unavailable: 'journal-trouble.test.ts',
+  journal_unavailable: 'busy-journal.test.ts',
   overloaded: 'overload.test.ts',
-  draining: 'drain.test.ts',
-  outcome_unknown: 'hung-volume.test.ts',
-  name_alias: 'folding-volume.test.ts',
+  draining: 'draining.test.ts',
+  outcome_unknown: '../faults/hung-volume.test.ts',
+  name_alias: 'file-systems.test.ts',
 };
 /** Produced only by the full lock service at its limits, and by the ZooKeeper coordinator. */
 const LATER: readonly ErrorCode[] = ['too_many_leases', 'too_many_sessions', 'coordinator_suspended', 'coordinator_unavailable'];
@@ -465,6 +465,7 @@ describe('the table of status codes', () => {
   it('every code is in the table, in a file of its own, or is produced by later work only', () => {
     const named = [...Object.keys(TABLE), ...Object.keys(ELSEWHERE), ...LATER];
     expect([...named].sort()).toEqual([...ERROR_CODES].sort());
+    for (const [code, file] of Object.entries(ELSEWHERE)) expect(readFileSync(new URL(file, import.meta.url), 'utf8')).toContain(code);
   });
 });
 

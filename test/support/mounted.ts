@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import * as fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -63,6 +63,7 @@ function mounted(mount: (path: string) => void, after: () => void, target?: stri
     fs.rmdirSync(path);
     throw error;
   }
+  const dismiss = guard(path);
   let frozen = false;
   const thaw = (): void => {
     if (frozen) run('fsfreeze', ['--unfreeze', path]);
@@ -80,10 +81,24 @@ function mounted(mount: (path: string) => void, after: () => void, target?: stri
       thaw();
       // Lazily: a descriptor that a failed test left must not keep the mount for ever.
       run('umount', ['-l', path]);
+      dismiss();
       fs.rmdirSync(path);
       after();
     },
   };
+}
+
+/**
+ * A test process that is killed unmounts nothing, and what hangs in a file system that it left frozen hangs for ever. The guard sees its
+ * pipe close and clears up. Gives the function that sends it away.
+ */
+function guard(path: string): () => void {
+  const script = 'cat > /dev/null; fsfreeze --unfreeze "$0" 2> /dev/null; umount -l "$0"; rmdir "$0"';
+  const child = spawn('sh', ['-c', script, path], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
+  child.unref();
+  // A pipe would keep the test process from ending.
+  if (child.stdin !== null && 'unref' in child.stdin && typeof child.stdin.unref === 'function') child.stdin.unref();
+  return () => void child.kill('SIGKILL');
 }
 
 function run(command: string, args: readonly string[]): void {

@@ -86,7 +86,8 @@ function closeAfterRefusal(deps: HttpDeps, request: FastifyRequest, reply: Fasti
   if (!bodyIsOutstanding(raw)) return;
   const declared = declaredBytesOf(raw);
   const small = declared !== null && declared <= LIMITS.refusedBodyKeepBytesMax && !exchangeOf(raw).owesContinue && !exchangeOf(raw).broken;
-  if (!small) reply.header('connection', 'close');
+  // Who did not send in time is not waited for again (RFC 9110, 15.5.9).
+  if (!small || reply.statusCode === 408) reply.header('connection', 'close');
   const { socket } = raw;
   reply.raw.once('finish', () => {
     deps.clock.after(LIMITS.refusedBodyDrainMsMax, () => {
