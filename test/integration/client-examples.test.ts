@@ -15,7 +15,7 @@ import {
   RETRY_RULES,
 } from '../../src/client/index.ts';
 import { type CodeExample, docCommentExamples, markdownExamples, runExample } from '../support/code-examples.ts';
-import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { newDirectory, removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SOURCES = join(ROOT, 'src/client');
@@ -29,7 +29,9 @@ let gateway: TestGateway;
 
 beforeAll(async () => {
   const yaml = `volumes:\n${VOLUMES.map((name) => `  ${name}:\n    path: '{dir}/${name}'\n`).join('')}`;
-  gateway = await startGateway({ yaml: yaml.replaceAll("'{dir}", "'{dir}") });
+  const directory = await newDirectory();
+  for (const name of VOLUMES) await mkdir(join(directory, name));
+  gateway = await startGateway({ directory, yaml });
 });
 
 beforeEach(async () => {
@@ -92,14 +94,16 @@ async function run(example: CodeExample): Promise<void> {
     ...(/const client\b/.test(example.code) ? {} : { client }),
     ...(lease === null ? {} : { lease }),
   };
-  // A watch needs something to see.
-  const stir = example.code.includes('client.watch')
-    ? setInterval(() => void client.withLease('ledger/q3.csv', {}, nothing).catch(nothing), 50)
-    : undefined;
+  // A watch needs something to see: leases that come and go, one after the other, so that each is really released.
+  let stirring = example.code.includes('client.watch');
+  const stir = (async () => {
+    while (stirring) await client.withLease('ledger/q3.csv', {}, nothing).catch(nothing);
+  })();
   try {
     await runExample(local, scope);
   } finally {
-    clearInterval(stir);
+    stirring = false;
+    await stir;
     for (const one of made) await one.close();
   }
 }
