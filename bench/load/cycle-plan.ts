@@ -41,5 +41,6 @@ export interface HeartbeatPlan {
   /** How often each session is renewed. */
   readonly everyMs: number;
   readonly batch: number;
+  /** 0: they are only made. */
   readonly measureMs: number;
 }

@@ -25,7 +25,7 @@ export async function runHeartbeats(plan: HeartbeatPlan): Promise<LoadResult> {
     // A first beat for each, so that what is measured is a steady state.
     await beat(plan, clients, batches, new Timed({ requestsPerConnection: 1 }), 1);
     const timed = new Timed({ warmUpMs: 0, measureMs: plan.measureMs });
-    await beat(plan, clients, batches, timed, Math.max(1, Math.round(plan.measureMs / plan.everyMs)));
+    await beat(plan, clients, batches, timed, Math.round(plan.measureMs / plan.everyMs));
     return timed.result();
   } finally {
     await Promise.all(clients.map((client) => client.close()));

@@ -28,10 +28,9 @@ const guide = markdownExamples('docs/sdk.md', GUIDE);
 let gateway: TestGateway;
 
 beforeAll(async () => {
-  const yaml = `volumes:\n${VOLUMES.map((name) => `  ${name}:\n    path: '{dir}/${name}'\n`).join('')}`;
   const directory = await newDirectory();
   for (const name of VOLUMES) await mkdir(join(directory, name));
-  gateway = await startGateway({ directory, yaml });
+  gateway = await startGateway({ directory, yaml: `volumes:\n${VOLUMES.map((name) => `  ${name}:\n    path: '{dir}/${name}'\n`).join('')}` });
 });
 
 beforeEach(async () => {
@@ -43,7 +42,6 @@ beforeEach(async () => {
     ['accounts/records.dat', ' '.repeat(64 * 20)],
     ['scans/0001.tif', 'scan'],
   ] as const) {
-    await mkdir(join(gateway.directory, name, '..'), { recursive: true });
     await writeFile(join(gateway.directory, name), bytes);
   }
   await writeFile(join(gateway.directory, 'scan.tif'), 'another scan');
@@ -64,9 +62,9 @@ async function run(example: CodeExample): Promise<void> {
     }
   };
   const client = new Client({});
-  const makesLease = /const lease|\(lease\)/.test(example.code);
+  const needsLease = /\blease\./.test(example.code) && !/const lease|\(lease\)/.test(example.code);
   const names = ['ledger/q3.csv', 'ledger/journal.log', 'accounts/records.dat', 'scans/0001.tif'];
-  const lease: LeaseHandle | null = makesLease || !example.code.includes('lease') ? null : await client.lease(names);
+  const lease: LeaseHandle | null = makesLease || !/\blease\b/.test(example.code) ? null : await client.lease(names);
   const local = { ...example, code: example.code.replaceAll('/tmp/scan.tif', join(gateway.directory, 'scan.tif')) };
   const nothing = (): undefined => undefined;
   const scope: Record<string, unknown> = {
@@ -97,7 +95,10 @@ async function run(example: CodeExample): Promise<void> {
   // A watch needs something to see: leases that come and go, one after the other, so that each is really released.
   let stirring = example.code.includes('client.watch');
   const stir = (async () => {
-    while (stirring) await client.withLease('ledger/q3.csv', {}, nothing).catch(nothing);
+    while (stirring) {
+      await client.withLease('ledger/q3.csv', {}, nothing);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   })();
   try {
     await runExample(local, scope);

@@ -22,7 +22,10 @@ function journal(
 describe('what the doctor asks of the journal', () => {
   it('is the newest records only, however long the log is', async () => {
     const asked: (number | null)[] = [];
-    const verify = async (fromSeq: number | null) => (asked.push(fromSeq), fine);
+    const verify = async (fromSeq: number | null): Promise<ChainReport> => {
+      asked.push(fromSeq);
+      return fine;
+    };
     expect(await journalFindings(journal(verify), new FakeClock())).toEqual([]);
     expect(await journalFindings(journal(verify, { seq: 1_000_000 }), new FakeClock())).toEqual([]);
     expect(asked).toEqual([1, 1_000_000 - LIMITS.doctorChainRecordsMax]);
