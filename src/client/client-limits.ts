@@ -2,7 +2,8 @@
 export const CLIENT_LIMITS = {
   /** How long one request may go without an answer, beside what it asked the gateway to wait. */
   requestMsMax: 30_000,
-  attemptsMax: 6,
+  /** With the delays below about six seconds: a restart of the gateway is outlasted. */
+  attemptsMax: 8,
   retryDelayMs: 100,
   retryDelayMsMax: 5_000,
   /** A gateway that asks for more patience than this is not waited for. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Random, randomName } from '../domain/clock.ts';
 
 /**
@@ -7,7 +7,8 @@ import { type Random, randomName } from '../domain/clock.ts';
  */
 
 const ID_BYTES = 24;
-const REF_BYTES = 15;
+/** 15 bytes in base64url. */
+const REF_CHARACTERS = 20;
 const LEASE_ID = /^l([0-9a-z]{1,12})\.[A-Za-z0-9_-]{32}$/;
 
 /** `epoch` names the start of the process, so that after a restart an id of an earlier one is recognised. */
@@ -37,5 +38,6 @@ export function sessionRefOf(sessionId: string): string {
 }
 
 function refOf(kind: string, secret: string): string {
-  return createHash('sha256').update(`fencegate ${kind}\0${secret}`).digest().subarray(0, REF_BYTES).toString('base64url');
+  // In one call: each heartbeat of each session comes through here, and a hash object costs four times what it hashes.
+  return hash('sha256', `fencegate ${kind}\0${secret}`, 'base64url').slice(0, REF_CHARACTERS);
 }

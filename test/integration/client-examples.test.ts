@@ -64,7 +64,7 @@ async function run(example: CodeExample): Promise<void> {
   const client = new Client({});
   const needsLease = /\blease\./.test(example.code) && !/const lease|\(lease\)/.test(example.code);
   const names = ['ledger/q3.csv', 'ledger/journal.log', 'accounts/records.dat', 'scans/0001.tif'];
-  const lease: LeaseHandle | null = makesLease || !/\blease\b/.test(example.code) ? null : await client.lease(names);
+  const lease: LeaseHandle | null = needsLease ? await client.lease(names) : null;
   const local = { ...example, code: example.code.replaceAll('/tmp/scan.tif', join(gateway.directory, 'scan.tif')) };
   const nothing = (): undefined => undefined;
   const scope: Record<string, unknown> = {
