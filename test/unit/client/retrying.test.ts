@@ -55,7 +55,7 @@ describe('trying again', () => {
   });
 
   it('waits longer each time, with jitter, and gives up what is asked to wait for too long', async () => {
-    expect(await triesOf('overloaded', { keyed: true })).toEqual([0, 50, 150, 350, 750, 1_550]);
+    expect(await triesOf('overloaded', { keyed: true })).toEqual([0, 50, 150, 350, 750, 1_550, 3_150, 5_650]);
     expect(await triesOf('overloaded', { keyed: true, retryAfterMs: 3_600_000 })).toHaveLength(1);
   });
 
