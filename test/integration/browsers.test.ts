@@ -44,7 +44,7 @@ describe('Origin and Sec-Fetch-Site', () => {
     const writes = [
       await client.put('v/written', 'x', headers()),
       await client.patch('v/written', 'append', 'x', headers()),
-      await client.post('/v1/leases', { resource: 'v/leased', ttl_ms: 1_000, wait_ms: 20_000 }, headers()),
+      await client.post('/v1/leases', { resource: 'v/leased' }, headers()),
       await client.post('/v1/admin/locks/break', { resource: 'v/leased', reason: 'r' }, headers()),
       await client.send('DELETE', '/v1/leases/none', { headers: headers() }),
       await client.delete('v/written', headers()),

@@ -9,6 +9,12 @@ export interface Answer {
   readonly bytes: Buffer;
 }
 
+/** `whole`: it ended as its length said; otherwise the connection was cut, and `bytes` is what came before. */
+export interface BegunAnswer {
+  readonly status: number;
+  rest(): Promise<{ readonly bytes: Buffer; readonly whole: boolean }>;
+}
+
 export type Headers = Readonly<Record<string, string | readonly string[]>>;
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -72,6 +78,24 @@ export class GatewayClient {
     const bytes = Buffer.from(await answer.body.arrayBuffer());
     const names = Object.entries(answer.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : (value ?? '')]);
     return { status: answer.statusCode, headers: Object.fromEntries(names) as Record<string, string>, bytes };
+  }
+
+  /** A GET whose body is not read yet: the gateway can send no more of it than the buffers of both sides take. */
+  async begin(name: string): Promise<BegunAnswer> {
+    const { statusCode: status, body } = await request(`${this.url}${fileTarget(name)}`, {
+      dispatcher: this.#agent,
+      headers: mutable(this.#headers),
+    });
+    const rest = async (): Promise<{ readonly bytes: Buffer; readonly whole: boolean }> => {
+      const chunks: Uint8Array[] = [];
+      try {
+        for await (const chunk of body) chunks.push(chunk as Uint8Array);
+        return { bytes: Buffer.concat(chunks), whole: true };
+      } catch {
+        return { bytes: Buffer.concat(chunks), whole: false };
+      }
+    };
+    return { status, rest };
   }
 
   get(name: string, headers?: Headers): Promise<Answer> {
