@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Step } from '../../src/domain/steps.ts';
@@ -17,7 +18,11 @@ beforeAll(async () => {
   writeFileSync(`${gateway.directory}/outside/secret`, 'secret');
   writeFileSync(gateway.path('v/kept'), 'kept');
 });
-afterAll(() => gateway.stop());
+afterAll(async () => {
+  await gateway.halt();
+  // Some of its paths are longer than a call by path takes; rm walks down.
+  execFileSync('rm', ['-rf', gateway.directory]);
+});
 beforeEach(() => {
   onStep = null;
 });

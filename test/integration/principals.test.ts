@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type GatewayClient, jsonOf, type LeaseJson, textOf, verdictOf } from '../support/gateway-client.ts';
 import { bearerOf, principalsFile, startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
@@ -15,7 +16,6 @@ const PRINCIPALS = [
 ];
 
 let gateway: VolumesGateway;
-let leases = 0;
 const as = (name: string): GatewayClient => gateway.client.as(bearerOf(name));
 const token = (held: LeaseJson) => ({ 'x-fencing-token': held.fencing_token });
 
@@ -72,7 +72,7 @@ describe('roles', () => {
     ['append', (c) => c.patch('v/roles', 'append', 'x'), WRITE],
     ['copy', (c) => c.post('/v1/copies', { from: 'v/a', to: 'v/copied', overwrite: true }), WRITE],
     ['make a directory', (c) => c.put('v/roles.d/', ''), WRITE],
-    ['take a lease', (c) => c.post('/v1/leases', { resource: `v/lease-${(leases += 1)}` }), WRITE],
+    ['take a lease', (c) => c.post('/v1/leases', { resource: `v/lease-${randomUUID()}` }), WRITE],
     ['make a session', (c) => c.post('/v1/sessions', {}), WRITE],
     ['see lock states', (c) => c.send('GET', '/v1/locks/v/a'), ['reader', 'writer', 'auditor', 'admin']],
     ['list locks', (c) => c.send('GET', '/v1/locks'), ['reader', 'writer', 'auditor', 'admin']],

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from './until.ts';
@@ -13,10 +13,12 @@ export interface FoldingMount {
   unmount(): Promise<void>;
 }
 
+const SERVER = 'lowntfs-3g';
+
 /** Why there is none here; `null` when there can be. */
 export const cannotFold: string | null = (() => {
   if (process.getuid?.() !== 0 || spawnSync('test', ['-w', '/dev/fuse']).status !== 0) return 'a FUSE mount needs root and /dev/fuse';
-  return spawnSync('sh', ['-c', 'command -v lowntfs-3g && command -v mkntfs']).status === 0 ? null : 'it needs the Debian package ntfs-3g';
+  return spawnSync('sh', ['-c', `command -v ${SERVER} && command -v mkntfs`]).status === 0 ? null : 'it needs the Debian package ntfs-3g';
 })();
 
 export async function mountFolding(): Promise<FoldingMount> {
@@ -24,9 +26,9 @@ export async function mountFolding(): Promise<FoldingMount> {
   const [image, path] = [join(place, 'image'), join(place, 'mount')];
   writeFileSync(image, '');
   truncateSync(image, 32 * 1_048_576);
-  execFileSync('mkntfs', ['-F', '-Q', image], { stdio: 'pipe' });
-  execFileSync('mkdir', [path]);
-  const server: ChildProcess = spawn('lowntfs-3g', ['-o', 'ignore_case,no_detach', image, path], { stdio: 'ignore' });
+  run('mkntfs', ['-F', '-Q', image]);
+  mkdirSync(path);
+  const server: ChildProcess = spawn(SERVER, ['-o', 'ignore_case,no_detach', image, path], { stdio: 'ignore' });
   await until(() => (readFileSync('/proc/self/mounts', 'utf8').includes(path) ? true : null));
   const die = async (): Promise<void> => {
     if (server.exitCode !== null || server.signalCode !== null) return;
@@ -38,9 +40,13 @@ export async function mountFolding(): Promise<FoldingMount> {
     path,
     die,
     unmount: async () => {
-      execFileSync('umount', ['-l', path], { stdio: 'pipe' });
+      run('umount', ['-l', path]);
       await die();
       rmSync(place, { recursive: true, force: true });
     },
   };
+}
+
+function run(command: string, args: readonly string[]): void {
+  execFileSync(command, args, { stdio: 'pipe' });
 }

@@ -22,7 +22,7 @@ export const admission = fp(
     await app.register(underPressure, {
       maxEventLoopDelay: settings.eventLoopDelayMsMax,
       pressureHandler: async (request) => {
-        if (isOpen(request)) return;
+        if (isOpen(request) || keepsALease(request)) return;
         throw refuse('overloaded', 'The gateway is behind with its work.');
       },
     });
@@ -57,6 +57,12 @@ function rateOptions(perSecond: number) {
 /** A browser sends no credentials with a preflight; OPTIONS tells nothing but methods. */
 function isOpen(request: FastifyRequest): boolean {
   return request.routeOptions.config.access === 'open' || request.method === 'OPTIONS';
+}
+
+/** Renewing, polling, releasing: refused under load, it would cost holders their leases and make the load worse. */
+function keepsALease(request: FastifyRequest): boolean {
+  const { url = '' } = request.routeOptions;
+  return url.startsWith('/v1/leases/') || url.startsWith('/v1/sessions/');
 }
 
 /** The client's certificate, only when the TLS layer verified it against the configured authority. */

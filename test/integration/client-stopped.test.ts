@@ -1,0 +1,58 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { FencegateClient } from '../../src/client/index.ts';
+import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+
+const HOLDER = fileURLToPath(new URL('../support/sdk-holder-child.ts', import.meta.url));
+const TTL_MS = 1_000;
+
+let gateway: TestGateway;
+let other: FencegateClient;
+let holder: ChildProcess | undefined;
+
+beforeAll(async () => {
+  gateway = await startGateway();
+  other = new FencegateClient({ url: gateway.url, clientId: 'other' });
+});
+
+afterEach(() => {
+  holder?.kill('SIGKILL');
+});
+
+afterAll(async () => {
+  await other.close();
+  await gateway.stop();
+  await removeDirectory(gateway.directory);
+});
+
+it('R25: a holder that is stopped in the middle of an upload is refused when it wakes up, says so, and does not crash', async () => {
+  holder = spawn(process.execPath, ['--import', 'tsx', HOLDER, gateway.url, 'v/zombie', String(TTL_MS)], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const { stdin, stdout } = holder;
+  if (stdin === null || stdout === null) throw new Error('the holder has no pipes');
+  const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
+  expect((await lines.next()).value).toMatch(/^sending \d+$/);
+  holder.kill('SIGSTOP');
+  // Stopped twice as long as it would take to lose the lease: two others have it in turn, each for as long as that takes.
+  const first = await other.lease('v/zombie', { ttlMs: TTL_MS });
+  await first.put('v/zombie', 'mine');
+  await first.release();
+  const stoppedMs = performance.now();
+  while (performance.now() - stoppedMs < TTL_MS) await other.withLease('v/zombie', {}, (lease) => lease.put('v/zombie', 'mine'));
+  holder.kill('SIGCONT');
+  stdin.write('enough\n');
+  const { upload, ...rest } = JSON.parse(String((await lines.next()).value)) as Record<string, string>;
+  // Whichever notices first: the clock of the woken process, or the gateway.
+  expect(['lease_lost', 'stale_token', 'lease_ended']).toContain(upload);
+  expect(rest).toEqual({ after: 'lease_lost', state: 'lost', signal: 'lease_lost' });
+  expect(holder.exitCode ?? (await once(holder, 'exit'))[0]).toBe(0);
+  expect(await readFile(join(gateway.volume, 'zombie'), 'utf8')).toBe('mine');
+  const late: string[] = [];
+  for await (const record of other.audit({ volume: 'v', path: 'zombie', clientId: 'zombie', outcome: 'committed', action: 'put' }))
+    late.push(record.action);
+  expect(late).toEqual([]);
+});
