@@ -54,6 +54,7 @@ export const LIMITS = {
   jsonBodyBytesMax: 1_048_576,
   headersTimeoutMs: 10_000,
   pipelinedMax: 64,
+  pressureSampleMs: 1_000,
   closeConnectionsMs: 1_000,
   keepAliveTimeoutMs: 65_000,
   refusedBodyDrainBytesMax: 33_554_432,

@@ -14,6 +14,8 @@ const CLIENTS = 8;
 /** Answers after which the fault comes, and then a little later. */
 const ANSWERS_BEFORE = 40;
 const LATER_MS_MAX = 30;
+/** A round is two starts and their checks. */
+const ROUNDS_MS_MAX = 60_000 + TIER.killRounds * 20_000;
 const APART = { takeoverAfterMs: 1_000, ownPidNamespace: true };
 
 async function busyDirectory(): Promise<string> {
@@ -49,19 +51,23 @@ async function stoppedAndTakenOver(gateway: GatewayProcess, directory: string): 
 }
 
 describe('a busy gateway, at an instant that nobody chose', () => {
-  it(`is killed ${TIER.killRounds} times: every answered write is there, every other is whole or absent`, async () => {
-    const directory = await busyDirectory();
-    const clients = new BusyClients(directory, CLIENTS);
-    let gateway = await GatewayProcess.start(directory);
-    for (let round = 0; round < TIER.killRounds; round += 1) {
-      await busyUntilFault(clients, gateway);
-      await gateway.kill();
-      await clients.stop();
-      gateway = await GatewayProcess.start(directory);
-      expect(await clients.check(gateway.url)).toEqual([]);
-      expect((await get(gateway.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
-    }
-  });
+  it(
+    `is killed ${TIER.killRounds} times: every answered write is there, every other is whole or absent`,
+    async () => {
+      const directory = await busyDirectory();
+      const clients = new BusyClients(directory, CLIENTS);
+      let gateway = await GatewayProcess.start(directory);
+      for (let round = 0; round < TIER.killRounds; round += 1) {
+        await busyUntilFault(clients, gateway);
+        await gateway.kill();
+        await clients.stop();
+        gateway = await GatewayProcess.start(directory);
+        expect(await clients.check(gateway.url)).toEqual([]);
+        expect((await get(gateway.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
+      }
+    },
+    ROUNDS_MS_MAX,
+  );
 
   it('is asked to end: what it has taken in is finished and answered, nothing is left over', async () => {
     const directory = await busyDirectory();
@@ -77,22 +83,26 @@ describe('a busy gateway, at an instant that nobody chose', () => {
 });
 
 describeWhere(cannotUnshare, 'a busy gateway that cannot be ended', () => {
-  it(`is stopped, taken over and woken ${TIER.killRounds} times: nothing it does late is seen`, async () => {
-    const directory = await busyDirectory();
-    const clients = new BusyClients(directory, CLIENTS);
-    let gateway = await GatewayProcess.start(directory, APART);
-    for (let round = 0; round < TIER.killRounds; round += 1) {
-      await busyUntilFault(clients, gateway);
-      const successor = await stoppedAndTakenOver(gateway, directory);
-      gateway.signal('SIGCONT');
-      await gateway.ended();
-      await clients.stop();
-      expect(await clients.check(successor.url)).toEqual([]);
-      await busyUntilFault(clients, successor);
-      await clients.stop();
-      expect(await clients.check(successor.url)).toEqual([]);
-      expect((await get(successor.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
-      gateway = successor;
-    }
-  });
+  it(
+    `is stopped, taken over and woken ${TIER.killRounds} times: nothing it does late is seen`,
+    async () => {
+      const directory = await busyDirectory();
+      const clients = new BusyClients(directory, CLIENTS);
+      let gateway = await GatewayProcess.start(directory, APART);
+      for (let round = 0; round < TIER.killRounds; round += 1) {
+        await busyUntilFault(clients, gateway);
+        const successor = await stoppedAndTakenOver(gateway, directory);
+        gateway.signal('SIGCONT');
+        await gateway.ended();
+        await clients.stop();
+        expect(await clients.check(successor.url)).toEqual([]);
+        await busyUntilFault(clients, successor);
+        await clients.stop();
+        expect(await clients.check(successor.url)).toEqual([]);
+        expect((await get(successor.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
+        gateway = successor;
+      }
+    },
+    ROUNDS_MS_MAX,
+  );
 });

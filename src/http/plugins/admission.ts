@@ -19,10 +19,17 @@ export const admission = fp(
       reply.header('connection', 'close');
       throw refuse('draining', 'The gateway is stopping and takes no new writes or leases.');
     });
+    // The first sample has the making of the routes in it, which delays nobody: nobody is connected yet.
+    let measuredFromMs = Number.POSITIVE_INFINITY;
+    app.addHook('onListen', (done) => {
+      measuredFromMs = deps.clock.monotonicMs() + LIMITS.pressureSampleMs;
+      done();
+    });
     await app.register(underPressure, {
       maxEventLoopDelay: settings.eventLoopDelayMsMax,
+      sampleInterval: LIMITS.pressureSampleMs,
       pressureHandler: async (request) => {
-        if (isOpen(request) || keepsALease(request)) return;
+        if (isOpen(request) || keepsALease(request) || deps.clock.monotonicMs() < measuredFromMs) return;
         throw refuse('overloaded', 'The gateway is behind with its work.');
       },
     });

@@ -222,6 +222,7 @@ export class SwitchedVolume implements Volume {
   async #attempt(mode: StartMode): Promise<VolumeStartResult> {
     const before = this.#result;
     this.#become(new ClosedVolume(this.policy, 'unavailable', 'It is being started.'), null);
+    if (before?.kind === 'open') before.stamp?.abandon();
     this.#starting = this.#options.start(mode);
     try {
       const result = await this.#starting;

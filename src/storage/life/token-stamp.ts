@@ -91,6 +91,13 @@ export class TokenStamp {
     await this.#refresh();
   }
 
+  /** The volume is started anew: its next stamp writes from here on, and this one's directory will be gone. */
+  abandon(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.block('the volume is being started anew');
+  }
+
   #schedule(): void {
     if (this.#timer !== null || this.#stopped) return;
     this.#timer = this.#options.clock.after(LIMITS.stampRefreshMs, () => {

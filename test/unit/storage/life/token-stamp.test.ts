@@ -51,6 +51,17 @@ describe('the token ceiling of a volume', () => {
     );
   });
 
+  it('is written no more once the volume is started anew: its directory is gone by then', async () => {
+    const { stamp, clock, state } = stampOver();
+    await stamp.reserve(1n);
+    stamp.noteIssued(1n);
+    stamp.abandon();
+    await clock.advanceAsync(10 * LIMITS.stampRefreshMs);
+    await stamp.stop();
+    expect([state.written.length, state.failures]).toEqual([1, []]);
+    await expect(stamp.reserve(2n)).rejects.toMatchObject({ code: 'volume_unavailable' });
+  });
+
   it('goes in blocks: one write for many tokens, and the next block is written in advance from half of it', async () => {
     const { stamp, state } = stampOver();
     for (let token = 1n; token <= 100n; token += 1n) await stamp.reserve(token);
