@@ -22,7 +22,8 @@ export default defineConfig({
   test: {
     maxWorkers: 2,
     projects: [
-      project('unit', 10_000),
+      project('unit', 10_000, shipped),
+      project('types', 10_000),
       project('contract', 20_000, shipped),
       project('integration', 60_000, shipped),
       project('faults', 120_000, shipped),

@@ -132,7 +132,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
     async restore(start, { above, comeBack }) {
       mint.raiseTo(above);
       mint.raiseTo(start.highestMark() ?? 0n);
-      await restoreLocks({ clock, journal, coordinator, table, desk, ledger, sessions, nextOrder, isVolume }, start, comeBack);
+      await restoreLocks({ clock, journal, coordinator, table, desk, ledger, audit, sessions, nextOrder, isVolume }, start, comeBack);
     },
     raiseAbove: (token) => mint.raiseTo(token),
     async rebase(base) {

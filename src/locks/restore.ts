@@ -8,6 +8,7 @@ import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
+import type { LockAudit } from './lock-audit.ts';
 import { sessionRefOf } from './secret-id.ts';
 import type { Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
@@ -19,6 +20,7 @@ export interface RestoreDeps {
   readonly table: LeaseTable;
   readonly desk: LeaseDesk;
   readonly ledger: LeaseLedger;
+  readonly audit: LockAudit;
   readonly sessions: Sessions;
   readonly nextOrder: () => number;
   /** False for a volume that is not configured any more. */
@@ -105,10 +107,22 @@ function contested(coordinator: Coordinator<Lease>, stored: StoredLease): boolea
 async function journalLost(deps: RestoreDeps, lost: readonly StoredLease[], sessionRefs: readonly string[]): Promise<void> {
   const endedAt = rfc3339(deps.clock.wallMs());
   const ops: JournalOp[] = [
-    ...lost.map(({ leaseRef }): JournalOp => ({ op: 'lease_end', leaseRef, reason: 'lost', endedAt })),
+    ...lost.flatMap((lease) => [{ op: 'lease_end' as const, leaseRef: lease.leaseRef, reason: 'lost', endedAt }, ...lossRecords(deps.audit, lease)]),
     ...sessionRefs.map((sessionRef): JournalOp => ({ op: 'session_end', sessionRef })),
   ];
   for (let i = 0; i < ops.length; i += LIMITS.endsPerUnitMax) await deps.journal.commit(ops.slice(i, i + LIMITS.endsPerUnitMax));
+}
+
+/** One record a resource. Its volume may be gone from the configuration, so nobody is asked how it was fenced. */
+function lossRecords(audit: LockAudit, { resources, principal, clientId, leaseRef, token }: StoredLease): JournalOp[] {
+  return resources.map(({ volume, path }) => ({
+    op: 'audit',
+    record: {
+      ...audit.draft({ action: 'lease_lose', resource: null, outcome: 'committed', caller: null, owner: { principal, clientId, leaseRef }, token }),
+      volume,
+      path,
+    },
+  }));
 }
 
 /** A held-back resource as far as its key tells: enough to keep others out. */

@@ -169,6 +169,12 @@ export class LocksForWrites implements WriteLeases {
     const cycle = lease.decided?.end.cycle;
     if (cycle !== undefined)
       return new GatewayError('deadlock', { detail: 'These waits go round in a circle; this one gives way.', members: { cycle } });
+    if (lease.decided?.end.state === 'lost') {
+      return new GatewayError('draining', {
+        detail: 'The gateway gave up everybody who waits: it is stopping, or starts its tokens anew.',
+        retryAfterMs: 1_000,
+      });
+    }
     return lease.failure ?? this.#locked(lease);
   }
 

@@ -150,7 +150,13 @@ async function judge(apply: ApplyRoom, intent: Intent, place: HeldPlace, thrown:
   const settlement = await apply.settle(intent).catch((): Settlement => 'unknown');
   if (settlement === 'unknown') throw outcomeUnknown(intent, thrown);
   apply.inPlace.end(intent.operationId);
-  if (settlement === 'aborted') throw gatewayErrorOf(thrown);
+  if (settlement === 'aborted') throw gatewayErrorOf(firstCause(thrown));
+}
+
+/** The move stopped half way and was taken back: what stopped it is what the caller learns. */
+function firstCause(thrown: unknown): unknown {
+  if (!(thrown instanceof GatewayError) || thrown.code !== 'outcome_unknown' || thrown.cause === undefined) return thrown;
+  return thrown.cause instanceof AggregateError ? thrown.cause.errors[0] : thrown.cause;
 }
 
 function notApplied(apply: ApplyRoom, intent: Intent, thrown: unknown): never {

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
 import { RawConnection } from '../support/raw-http.ts';
 import { rawVerdict } from '../support/raw-request.ts';
+import { until } from '../support/until.ts';
 
 let gateway: TestGateway;
 
@@ -30,5 +31,40 @@ describe('a stop', () => {
     expect(rawVerdict(await upload.answer())).toBe('201');
     await stopped;
     for (const socket of [watching, half, upload.socket]) socket.destroy();
+  });
+
+  it('answers a write that stands in line for a lock with draining, not with a lock that somebody holds', async () => {
+    gateway = await startGateway();
+    const post = (body: object): Promise<Response> =>
+      fetch(`${gateway.url}/v1/leases`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+    expect((await post({ resource: 'v/held' })).status).toBe(201);
+    const waiting = fetch(`${gateway.url}/v1/files/v/held`, { method: 'PUT', body: 'x', headers: { 'x-lock-wait-ms': '60000' } });
+    await until(async () => {
+      const lock = (await (await fetch(`${gateway.url}/v1/locks/v/held`)).json()) as { queue_length: number };
+      return lock.queue_length > 0 ? true : null;
+    });
+    const stopped = gateway.stop();
+    const answer = await waiting;
+    expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([503, 'draining']);
+    await stopped;
+  });
+});
+
+describe('a start', () => {
+  it('I4: leaves a record of each lease that did not come back because its volume is gone', async () => {
+    gateway = await startGateway();
+    const { directory } = gateway;
+    const lease = await fetch(`${gateway.url}/v1/leases`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ resource: 'v/gone', ttl_ms: 600_000 }),
+    });
+    const { lease_ref } = (await lease.json()) as { lease_ref: string };
+    await gateway.stop();
+    gateway = await startGateway({ directory, environment: { FENCEGATE_VOLUMES: 'other=' } });
+    const audit = await fetch(`${gateway.url}/v1/audit?lease_ref=${lease_ref}&action=lease_lose`);
+    const { records } = (await audit.json()) as { records: { path: string; fencing_token: string }[] };
+    expect(records).toMatchObject([{ path: 'gone', fencing_token: '1' }]);
+    await gateway.stop();
   });
 });
