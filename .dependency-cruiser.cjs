@@ -35,8 +35,8 @@ module.exports = {
     {
       name: 'only-the-root-composes',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/(main|compose)[.]ts$|^src/cli/' },
-      to: { path: '^src/(main|compose)[.]ts$|^src/cli/' },
+      from: { path: '^src/', pathNot: '^src/(main|compose)[.]ts$|^src/(cli|composition)/' },
+      to: { path: '^src/(main|compose)[.]ts$|^src/(cli|composition)/' },
     },
     {
       name: 'no-cycles',

@@ -24,8 +24,8 @@ export function readSigningKeys(config: Config): { readonly id: string; readonly
 }
 
 /** `null`: the audit chain is a plain hash. Throws `ConfigError` for a key under 32 bytes. */
-export function readAuditKey(config: Config): Buffer | null {
-  return config.audit.keyFile === null ? null : readKey(config.audit.keyFile);
+export function readAuditKeys(config: Config): Buffer[] {
+  return config.audit.keyFile === null ? [] : [readKey(config.audit.keyFile)];
 }
 
 /** The bytes of the file without one trailing line break, which editors add. */

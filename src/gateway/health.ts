@@ -1,5 +1,6 @@
 import type { CoordinatorReadiness, Health, Readiness, VolumeReadiness } from '../domain/health.ts';
 import type { Journal } from '../domain/journal.ts';
+import type { StampVerdict } from '../domain/recovery.ts';
 import type { Volumes } from '../domain/volume.ts';
 
 export interface HealthDeps {
@@ -29,4 +30,13 @@ export function createHealth(deps: HealthDeps): Health {
 
 export function readinessOf(volume: ReturnType<Volumes['get']>): VolumeReadiness {
   return { name: volume.name, fenceLevel: volume.fenceLevel, ...volume.state() };
+}
+
+/** Why the journal is not to be trusted; `null` when it is. A backup that was put back, or a volume whose stamp is ahead of it. */
+export function distrustOf(
+  start: { readonly markedAsBackup: boolean },
+  volumes: readonly (ReturnType<Volumes['get']> & { readonly verdict: StampVerdict | null })[],
+): string | null {
+  if (start.markedAsBackup) return 'it is a backup that was put back; a rebase is needed';
+  return volumes.find(({ verdict }) => verdict !== null && verdict !== 'ok')?.state().reason ?? null;
 }

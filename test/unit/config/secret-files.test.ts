@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
-import { readAuditKey, readSigningKeys } from '../../../src/config/secret-files.ts';
+import { readAuditKeys, readSigningKeys } from '../../../src/config/secret-files.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'fencegate-keys-'));
 const key = 'k'.repeat(32);
@@ -19,14 +19,14 @@ describe('key files', () => {
     for (const content of [key, `${key}\n`]) {
       const config = configWith(content);
       expect(readSigningKeys(config)).toEqual([{ id: 'one', secret: Buffer.from(key) }]);
-      expect(readAuditKey(config)).toEqual(Buffer.from(key));
+      expect(readAuditKeys(config)).toEqual([Buffer.from(key)]);
     }
   });
 
   it('with a key that could be guessed are refused', () => {
     const config = configWith('short\n');
     expect(() => readSigningKeys(config)).toThrow(/at least 32 bytes, this one has 5/);
-    expect(() => readAuditKey(config)).toThrow(/at least 32 bytes/);
+    expect(() => readAuditKeys(config)).toThrow(/at least 32 bytes/);
   });
 
   it('never become part of the configuration object', () => {

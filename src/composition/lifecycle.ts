@@ -1,0 +1,98 @@
+import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import type { Gateway } from '../cli/serve.ts';
+import type { Config } from '../config/config.ts';
+import type { Clock } from '../domain/clock.ts';
+import { GatewayError, refuse } from '../domain/errors.ts';
+import type { Journal, JournalStart } from '../domain/journal.ts';
+import { journalKnows, leasesComeBack, tokensAbove } from '../gateway/recover.ts';
+import type { SettleLoop } from '../gateway/settle-loop.ts';
+import { startRecord } from '../gateway/start-record.ts';
+import { closeApp, OpenRequests } from '../http/draining.ts';
+import type { Locks } from '../locks/create-lock-service.ts';
+import type { VolumeSet } from '../storage/volume-set.ts';
+import type { Stopping } from './stopping.ts';
+
+export interface LifecycleParts {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly journal: Journal;
+  readonly start: JournalStart;
+  readonly tookOver: boolean;
+  readonly volumes: VolumeSet;
+  readonly locks: Locks;
+  readonly settleLoop: SettleLoop;
+  readonly app: FastifyInstance;
+  readonly stopping: Stopping;
+  /** Last: the journal, the clock. */
+  readonly close: () => Promise<void>;
+}
+
+/** In which order a gateway starts (nobody is served before recovery is done and on record) and stops. */
+export function lifecycle(parts: LifecycleParts): Gateway {
+  const { journal, app } = parts;
+  const openRequests = new OpenRequests(app);
+  const gateway: Gateway = {
+    failed: new Promise((resolve) => journal.onSuperseded(() => resolve(new Error('another process took the data directory over')))),
+    async start() {
+      try {
+        await recover(parts);
+        return { url: await listen(app, parts.config) };
+      } catch (error) {
+        await gateway.stop();
+        throw error;
+      }
+    },
+    stop: () => stop(parts, openRequests),
+  };
+  return gateway;
+}
+
+async function recover({ config, clock, journal, start, tookOver, volumes, locks }: LifecycleParts): Promise<void> {
+  await volumes.start();
+  assertOwnsSomething(volumes);
+  const all = volumes.all();
+  const known = journalKnows(
+    start,
+    config.volumes.map(({ name }) => name),
+  );
+  const ceilings = all.map(({ ceilingFound }) => ceilingFound);
+  const comeBack = leasesComeBack(
+    start,
+    all.map(({ verdict }) => verdict),
+  );
+  await locks.restore(start, { above: tokensAbove(known, ceilings), comeBack });
+  await journal.commit([{ op: 'audit', record: startRecord(clock, tookOver ? 'take_over' : 'start') }]);
+}
+
+async function listen(app: FastifyInstance, { host, port, tls }: Config): Promise<string> {
+  await app.listen({ host, port });
+  const { address, family, port: bound } = app.server.address() as AddressInfo;
+  return `${tls === null ? 'http' : 'https'}://${family === 'IPv6' ? `[${address}]` : address}:${bound}`;
+}
+
+async function stop({ config, clock, volumes, locks, settleLoop, app, stopping, close }: LifecycleParts, open: OpenRequests): Promise<void> {
+  stopping.begin();
+  const late = clock.after(config.drainMs, () => stopping.end(overdue()));
+  await locks.endAll('shutdown', null);
+  await open.idle(stopping.deadline);
+  late.cancel();
+  // Streams and whatever else is still open ends here.
+  stopping.end(overdue());
+  await closeApp(app, clock);
+  locks.stop();
+  settleLoop.stop();
+  await volumes.stop();
+  await close();
+}
+
+function overdue(): GatewayError {
+  return new GatewayError('draining', { detail: 'The gateway is shutting down.', retryAfterMs: 5_000 });
+}
+
+/** When ownership leaves no volume open, serving would only confuse: the process ends with one line. */
+function assertOwnsSomething(volumes: VolumeSet): void {
+  const foreign = volumes.all().find(({ ownedByAnother }) => ownedByAnother);
+  if (foreign === undefined || volumes.all().some((volume) => !volume.ownedByAnother)) return;
+  throw refuse('volume_unavailable', `No volume belongs to this gateway. ${foreign.name}: ${foreign.state().reason ?? ''}`);
+}

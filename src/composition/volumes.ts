@@ -1,0 +1,47 @@
+import type { Config } from '../config/config.ts';
+import type { Clock, Random } from '../domain/clock.ts';
+import type { Journal, JournalStart } from '../domain/journal.ts';
+import type { CommitMtimes } from '../gateway/commit-mtimes.ts';
+import { journalKnows, volumeRecord, writersBefore } from '../gateway/recover.ts';
+import type { Logger } from '../observability/logger.ts';
+import { VolumeSet } from '../storage/volume-set.ts';
+
+export interface VolumeParts {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly start: JournalStart;
+  readonly journal: Journal;
+  readonly mtimes: CommitMtimes;
+  /** Whether the process that had the volumes before was seen to exit. */
+  readonly predecessorExited: boolean;
+  readonly logger: Logger;
+  /** A volume opened and its token stamp was read. */
+  readonly onCeiling: (ceiling: bigint) => void;
+}
+
+/** The configured volumes, with what the journal knows of each. */
+export function volumesOf({ config, clock, random, start, journal, mtimes, predecessorExited, logger, onCeiling }: VolumeParts): VolumeSet {
+  return new VolumeSet({
+    policies: config.volumes,
+    clock,
+    random,
+    gatewayUuid: start.gatewayUuid,
+    journalUuid: start.journalUuid,
+    markedAsBackup: () => start.markedAsBackup,
+    record: (volume) => volumeRecord({ start, journal, clock }, volume),
+    journalKnows: (volume) => journalKnows(start, [volume]),
+    writerOf: writersBefore(
+      start,
+      config.volumes.map(({ name }) => name),
+      predecessorExited,
+    ),
+    endOldProcess: () => Promise.resolve(predecessorExited),
+    lastMtimeNs: (volume) => mtimes.highest(volume),
+    onChange: (volume) => {
+      onCeiling(volume.ceilingFound ?? 0n);
+      logger.info({ volume: volume.name, ...volume.state(), fence_level: volume.fenceLevel }, 'volume');
+    },
+    onStampFailure: (volume, error) => logger.error({ volume, error }, 'the token stamp could not be written'),
+  });
+}
