@@ -5,8 +5,9 @@ import type { LeaseView } from '../../src/domain/lock-api.ts';
 import { conflict } from '../../src/locks/decision.ts';
 import { seededRandom, settle } from '../support/fake-clock.ts';
 import { anybody, callerOf, LockLab, never, resource } from '../support/lock-lab.ts';
+import { TIER } from '../support/tier.ts';
 
-const SCHEDULES = 2_000;
+const SCHEDULES = TIER.simulationSeeds;
 const STEPS = 50;
 const RESOURCES = ['a', 'b', 'c'].map((name) => resource(name));
 const root = callerOf('root', null, ['admin']);
@@ -250,7 +251,8 @@ class Schedule {
 
 describe('schedules of clients that pause, die, return and write', () => {
   it(`keep exclusion, growing tokens and stale writers out, over ${SCHEDULES} seeds`, async () => {
-    const first = Number(process.env['SIMULATION_SEED'] ?? Math.floor(Date.now() / 1_000) % 1_000_000);
+    // The short tier guards a commit and tries the same schedules each time; the long one looks for new ones.
+    const first = Number(process.env['SIMULATION_SEED'] ?? (TIER.freshSeeds ? Math.floor(Date.now() / 1_000) % 1_000_000 : 844_000));
     const count = process.env['SIMULATION_SEED'] === undefined ? SCHEDULES : 1;
     let [grants, pins, refused] = [0, 0, 0];
     for (let seed = first; seed < first + count; seed += 1) {
@@ -264,5 +266,5 @@ describe('schedules of clients that pause, die, return and write', () => {
     }
     console.log(`locks simulation: seeds ${first}..${first + count - 1}, ${grants} grants, ${pins} pins, ${refused} refused pins`);
     if (count > 1) expect(Math.min(grants, pins, refused)).toBeGreaterThan(count);
-  }, 120_000);
+  }, 600_000);
 });

@@ -10,7 +10,9 @@ export const TIER = {
   /** Runs of one property (fast-check). */
   propertyRuns: long ? 5_000 : 200,
   /** Seeds of the simulation. */
-  simulationSeeds: long ? 3_000 : 60,
+  simulationSeeds: long ? 20_000 : 2_000,
+  /** Whether seeds are new in each run. */
+  freshSeeds: long,
   /** Rounds of a race on real files or sockets. */
   raceRounds: long ? 200 : 10,
   /** Clients in a race. */

@@ -204,7 +204,8 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
   #letIn(entry: ResourceEntry<C>): void {
     if (entry.closed || entry.heldBackUntilMs > this.#options.clock.monotonicMs()) return;
     const { upgrade, admitted } = admit(entry.holding(), entry.line.inOrder());
-    if (upgrade && entry.upgrader !== null) this.#upgradeWhenAlone(entry.upgrader);
+    // One that was ended together with whom it waited for leaves next, as the reader it is.
+    if (upgrade && entry.upgrader?.isLive() === true) this.#upgradeWhenAlone(entry.upgrader);
     const dead = admitted.filter(({ claim }) => !claim.isLive());
     if (dead.length > 0) {
       for (const { claim } of dead) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { settle } from '../../support/fake-clock.ts';
-import { callerOf, LockLab, resource, tokenOf } from '../../support/lock-lab.ts';
+import { anybody, callerOf, LockLab, never, resource, tokenOf } from '../../support/lock-lab.ts';
 
 const A = resource('a');
 const root = callerOf('root', null, ['admin']);
@@ -93,6 +93,18 @@ describe('breaking a lock', () => {
     await lab.locks.breakLock(root, ask());
     expect((await lab.lease(lease.leaseId)).state).toBe('broken');
     expect(lab.journal.marks.get(other.key)?.token).toBeGreaterThan(tokenOf(lease));
+  });
+
+  it('of several readers ends the one that waits to become the writer with the others: it is not upgraded on the way out', async () => {
+    const lab = new LockLab();
+    await lab.acquire(A, { mode: 'shared' });
+    const upgrading = await lab.acquire(A, { mode: 'shared' });
+    await lab.locks.service.convert(anybody, upgrading.leaseId, 'exclusive', never);
+    await lab.locks.breakLock(root, ask());
+    await settle();
+    expect([...lab.journal.leases.values()]).toEqual([]);
+    expect(lab.journal.decisions()).not.toContain('lease_convert');
+    expect(await lab.acquire(A)).toMatchObject({ state: 'held' });
   });
 
   it('refuses when nobody holds it, and says so', async () => {
