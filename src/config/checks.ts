@@ -1,4 +1,5 @@
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { VolumePolicy } from '../domain/volume.ts';
 import type { Config } from './config.ts';
 import type { EnvironmentValues } from './environment-schema.ts';
@@ -16,6 +17,7 @@ export function checkTogether(config: Config, values: EnvironmentValues, problem
   if (config.tls?.clientCaFile != null && config.authFile === null)
     problems.push('FENCEGATE_TLS_CLIENT_CA: needs FENCEGATE_AUTH_FILE, which says what each certificate may do');
   checkKeys(config, problems);
+  checkDataDir(config.dataDir, problems);
   readable('FENCEGATE_AUTH_FILE', config.authFile, problems);
   readable('FENCEGATE_TLS_CERT', config.tls?.certFile ?? null, problems);
   readable('FENCEGATE_TLS_KEY', config.tls?.keyFile ?? null, problems);
@@ -29,6 +31,34 @@ function checkKeys(config: Config, problems: string[]): void {
   if (signed !== undefined && ids.length === 0) problems.push(`volumes.${signed.name}.tokens is signed, but there are no signing_keys`);
   for (const key of config.signingKeys) readable(`signing_keys.${key.id}.file`, key.file, problems);
   readable('audit.key_file', config.audit.keyFile, problems);
+}
+
+/** Magic numbers of file systems that hold no files of anybody's (statfs(2)): making a directory there fails in odd ways, or for ever. */
+const KERNEL_FILE_SYSTEMS = new Map([
+  [0x9fa0, 'proc'],
+  [0x62656572, 'sysfs'],
+  [0x64626720, 'debugfs'],
+  [0x27e0eb, 'cgroup'],
+  [0x63677270, 'cgroup2'],
+]);
+
+/** The directory itself, or where it will be made. */
+function checkDataDir(dataDir: string, problems: string[]): void {
+  const name = `FENCEGATE_DATA_DIR=${dataDir}`;
+  for (let at = dataDir; ; at = dirname(at)) {
+    try {
+      const found = statSync(at, { throwIfNoEntry: false });
+      if (found === undefined && at !== dirname(at)) continue;
+      const kernel = KERNEL_FILE_SYSTEMS.get(statfsSync(at).type);
+      if (found?.isDirectory() !== true) problems.push(`${name}: ${at} is not a directory`);
+      else if (kernel !== undefined) problems.push(`${name}: ${at} is on ${kernel}, which keeps no files; choose a directory on a local disk`);
+    } catch (thrown) {
+      // Something above it is a file.
+      if (causeOf(thrown) === 'ENOTDIR' && at !== dirname(at)) continue;
+      problems.push(`${name}: cannot be reached (${causeOf(thrown)})`);
+    }
+    return;
+  }
 }
 
 function readable(name: string, path: string | null, problems: string[]): void {

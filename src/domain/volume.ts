@@ -1,5 +1,5 @@
 import type { FenceLevel } from './fence-level.ts';
-import type { FileFacts, StagedFacts, TargetFacts } from './file-facts.ts';
+import type { StagedFacts, TargetFacts } from './file-facts.ts';
 import type { Intent, Settlement } from './intent.ts';
 import type { Resource } from './resource.ts';
 
@@ -140,8 +140,6 @@ export interface Volume {
     directory: Resource | null,
     page: { readonly limit: number; readonly cursor: string | null },
   ): Promise<{ readonly entries: readonly DirectoryEntry[]; readonly nextCursor: string | null }>;
-  /** Facts of the last commit of ours, to notice writers that bypass the gateway. */
-  changedBehindOurBack(resource: Resource, facts: FileFacts): boolean;
 }
 
 export interface Volumes {

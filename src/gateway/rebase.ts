@@ -9,7 +9,6 @@ import { type Clock, rfc3339 } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
 import type { Journal, JournalOp, JournalStart } from '../domain/journal.ts';
-import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import { floorName, journalKnows, TOKEN_BASE, tokensAbove } from './recover.ts';
 
@@ -27,7 +26,7 @@ export interface RebasableVolume {
 }
 
 export interface RebaseDeps {
-  readonly start: Pick<JournalStart, 'highestMark' | 'meta' | 'leases' | 'sessions'>;
+  readonly start: Pick<JournalStart, 'highestMark' | 'meta'>;
   readonly journal: Pick<Journal, 'commit'>;
   readonly clock: Clock;
   readonly volumes: readonly RebasableVolume[];
@@ -66,20 +65,6 @@ export async function adoptVolume(deps: RebaseDeps, name: string, caller: Caller
   await deps.journal.commit([...floorOps([name], base), auditOp(deps.clock, 'volume_adopt', name, base, caller)]);
   await volume.rebase(base);
   return base;
-}
-
-/** For the command line, where no lock service runs: every stored lease and session ends. */
-export function offlineLocks(deps: Pick<RebaseDeps, 'start' | 'journal' | 'clock'>): RebaseDeps['locks'] {
-  return {
-    rebase: async () => {
-      const endedAt = rfc3339(deps.clock.wallMs());
-      const ops: JournalOp[] = [
-        ...deps.start.leases().map(({ leaseRef }): JournalOp => ({ op: 'lease_end', leaseRef, reason: 'lost', endedAt })),
-        ...deps.start.sessions().map(({ sessionRef }): JournalOp => ({ op: 'session_end', sessionRef })),
-      ];
-      for (let done = 0; done < ops.length; done += LIMITS.endsPerUnitMax) await deps.journal.commit(ops.slice(done, done + LIMITS.endsPerUnitMax));
-    },
-  };
 }
 
 /** The highest of marks, floors and stamp ceilings found, + 1. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 import { GatewayError, refuse } from '../domain/errors.ts';
 import type { FenceLevel } from '../domain/fence-level.ts';
-import type { FileFacts, TargetFacts } from '../domain/file-facts.ts';
+import type { TargetFacts } from '../domain/file-facts.ts';
 import type { Intent, Settlement } from '../domain/intent.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
@@ -249,10 +249,6 @@ export class FileVolume implements Volume {
 
   list(directory: Resource | null, page: { readonly limit: number; readonly cursor: string | null }): Promise<ListingPage> {
     return listDirectory(this.#room, directory, page);
-  }
-
-  changedBehindOurBack(resource: Resource, facts: FileFacts): boolean {
-    return this.#ownVersions.isForeign(resource.key, facts);
   }
 
   /** Gives the two held directories back. After this no call may be made; a call that still hangs keeps its descriptor. */

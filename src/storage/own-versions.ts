@@ -27,12 +27,6 @@ export class OwnVersions {
     const ours = this.#facts.get(resourceKey);
     return ours !== undefined && sameVersion(ours, facts);
   }
-
-  /** True when our last commit is known and the file is another version now. */
-  isForeign(resourceKey: string, facts: FileFacts): boolean {
-    const ours = this.#facts.get(resourceKey);
-    return ours !== undefined && !sameVersion(ours, facts);
-  }
 }
 
 /** The file at the intent's resource once it is applied; `null` when there is none. */

@@ -211,6 +211,8 @@ class Schedule {
     this.#open = new Set();
     for (const client of this.#clients) client.pin = null;
     this.#restarts += 1;
+    // A start that the journal refuses is no start.
+    this.#lab.journal.failing = false;
     this.#lab = await this.#lab.restarted({ seed: 1_000 + this.#restarts });
     this.#lab.journal.failing = false;
   }

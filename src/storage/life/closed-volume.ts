@@ -76,10 +76,6 @@ export class ClosedVolume implements Volume {
 
   limitVisible(): void {}
 
-  changedBehindOurBack(): boolean {
-    return false;
-  }
-
   #refused(): Promise<never> {
     return Promise.reject(this.#refusal());
   }

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../domain/clock.ts';
 import { commitDeadlineMs } from '../../domain/commit-deadline.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { FenceLevel } from '../../domain/fence-level.ts';
-import type { FileFacts, TargetFacts } from '../../domain/file-facts.ts';
+import type { TargetFacts } from '../../domain/file-facts.ts';
 import type { Intent, Settlement } from '../../domain/intent.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { StampVerdict, VolumeFinding } from '../../domain/recovery.ts';
@@ -203,9 +203,6 @@ export class SwitchedVolume implements Volume {
   }
   list(...args: Parameters<Volume['list']>): Listing {
     return this.#current.list(...args);
-  }
-  changedBehindOurBack(resource: Resource, facts: FileFacts): boolean {
-    return this.#current.changedBehindOurBack(resource, facts);
   }
 
   async #writing<T>(work: (volume: Volume) => Promise<T>): Promise<T> {

@@ -154,6 +154,17 @@ describe('who may reach the gateway', () => {
     expect(problemsOf({ FENCEGATE_CONFIG: 'missing.yaml' })).toEqual(['FENCEGATE_CONFIG="missing.yaml": cannot be read (ENOENT)']);
   });
 
+  it('refuses a data directory that is a file, lies under one, or on a file system of the kernel', () => {
+    const file = join(directory, 'a-file');
+    writeFileSync(file, '');
+    expect(problemsOf({ FENCEGATE_DATA_DIR: 'a-file' })).toEqual([`FENCEGATE_DATA_DIR=${file}: ${file} is not a directory`]);
+    expect(problemsOf({ FENCEGATE_DATA_DIR: 'a-file/deep/down' })).toEqual([`FENCEGATE_DATA_DIR=${file}/deep/down: ${file} is not a directory`]);
+    expect(problemsOf({ FENCEGATE_DATA_DIR: '/proc/self/no/such' })).toEqual([
+      expect.stringMatching(/\/proc\/self is on proc, which keeps no files/),
+    ]);
+    expect(problemsOf({ FENCEGATE_DATA_DIR: 'not/there/yet' })).toEqual([]);
+  });
+
   it('takes origins as browsers send them and nothing else', () => {
     expect(loadConfig({ FENCEGATE_ALLOWED_ORIGINS: 'https://a.example, http://b.example:8080/' }, directory).allowedOrigins).toEqual([
       'https://a.example',

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { fencingToken } from '../../../src/domain/fencing-token.ts';
-import type { JournalOp, StoredLease, StoredSession } from '../../../src/domain/journal.ts';
-import { adoptVolume, offlineLocks, type RebasableVolume, rebaseFences } from '../../../src/gateway/rebase.ts';
+import type { JournalOp } from '../../../src/domain/journal.ts';
+import { adoptVolume, type RebasableVolume, rebaseFences } from '../../../src/gateway/rebase.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 interface Setting {
@@ -36,8 +36,6 @@ function gateway({ mark, meta = {}, ceilings = { a: 100n, b: 50n }, failing, own
     start: {
       highestMark: () => (mark === undefined ? null : fencingToken(mark)),
       meta: (name: string) => meta[name] ?? null,
-      leases: (): StoredLease[] => [],
-      sessions: (): StoredSession[] => [],
     },
     journal: {
       commit: async (unit: readonly JournalOp[]) => {
@@ -98,16 +96,6 @@ describe('fence rebase', () => {
     await rebaseFences(deps, null);
     expect(log.filter((line) => line.startsWith('stamp') || line.startsWith('rebase'))).toEqual(['rebase a', 'stamp a 6']);
     expect(ops.filter((op) => op.op === 'meta_put' && op.name === 'floor:locks')).toHaveLength(1);
-  });
-
-  test('offline every stored lease and session ends', async () => {
-    const { deps, ops } = gateway();
-    const start = { ...deps.start, leases: () => [{ leaseRef: 'l1' } as StoredLease], sessions: () => [{ sessionRef: 's1' } as StoredSession] };
-    await rebaseFences({ ...deps, locks: offlineLocks({ ...deps, start }) }, null);
-    expect(ops.slice(0, 2)).toMatchObject([
-      { op: 'lease_end', leaseRef: 'l1', reason: 'lost' },
-      { op: 'session_end', sessionRef: 's1' },
-    ]);
   });
 });
 

@@ -206,15 +206,6 @@ describe.each([{ local: true }, { local: false }])('apply (local: $local)', ({ l
       expect([fs.readFileSync(temp.path('a'), 'utf8'), fs.readFileSync(temp.path('b'), 'utf8')]).toEqual(['new a', 'new b']);
       await expect(apply({ ...second, staged: await stageText(temp, 'again') })).rejects.toMatchObject({ code: 'already_exists' });
     });
-
-    it("after a restore the old versions are nobody's news", async () => {
-      const before = temp.write('a', 'old');
-      const intent = intentOf(temp, 'a', { kind: 'several', manifest: 'm' }, { before, staged: await stageText(temp, 'new') });
-      await apply(intent);
-      expect(temp.volume.changedBehindOurBack(intent.resource, before)).toBe(true);
-      expect(await temp.volume.restore([intent])).toBe(true);
-      expect(temp.volume.changedBehindOurBack(intent.resource, before)).toBe(false);
-    });
   });
 
   describe('directories', () => {

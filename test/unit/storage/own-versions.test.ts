@@ -30,15 +30,13 @@ describe('versions of our own', () => {
       expect(factsAfter(intentOf(temp, 'a', plan, { before }))).toBeNull();
   });
 
-  it('another version than our last is foreign; a name we never wrote is not', () => {
+  it('only the version of our last commit is ours, until it is forgotten', () => {
     const versions = new OwnVersions();
     const intent = intentOf(temp, 'a', { kind: 'replace' }, { staged });
-    expect(versions.isForeign('vol/a', before)).toBe(false);
     versions.committed(intent);
-    expect([versions.isOurs('vol/a', staged), versions.isForeign('vol/a', staged)]).toEqual([true, false]);
-    expect([versions.isOurs('vol/a', before), versions.isForeign('vol/a', before)]).toEqual([false, true]);
+    expect([versions.isOurs('vol/a', staged), versions.isOurs('vol/a', before)]).toEqual([true, false]);
     versions.forget('vol/a');
-    expect(versions.isForeign('vol/a', before)).toBe(false);
+    expect(versions.isOurs('vol/a', staged)).toBe(false);
   });
 
   it('a move takes the version along, a removal forgets it', () => {

@@ -124,12 +124,7 @@ describe.each([{ local: true }, { local: false }])('reading (local: $local)', ({
       temp.clock.jumpWall(Date.now() - temp.clock.wallMs());
       const opened = await temp.volume.open(intent.resource);
       expect(opened.etag).toMatch(/^W\//);
-      expect(temp.volume.changedBehindOurBack(intent.resource, opened.facts)).toBe(true);
       await opened.close();
-    });
-
-    it('nothing is known behind our back of a file that we never wrote', () => {
-      expect(temp.volume.changedBehindOurBack(temp.resource('a'), temp.write('a', 'x'))).toBe(false);
     });
   });
 
