@@ -1,4 +1,4 @@
-import type { AuditAction } from './audit-record.ts';
+import type { CommittedWrite } from './audit-record.ts';
 import type { FencingToken } from './fencing-token.ts';
 import type { CoordinatorReadiness, VolumeReadiness } from './health.ts';
 import type { LeaseMode } from './lease.ts';
@@ -7,16 +7,6 @@ import type { Caller } from './principal.ts';
 import type { Resource } from './resource.ts';
 
 /** What an administrator may do; every change is audited by whoever carries it out, before the answer. */
-
-/** A write of a lease that is being broken, so that harm can be judged and undone. */
-export interface CommittedWrite {
-  readonly operationId: string;
-  readonly action: AuditAction;
-  readonly resource: string;
-  readonly at: string;
-  readonly etagBefore: string | null;
-  readonly etagAfter: string | null;
-}
 
 export interface BrokenLease {
   readonly leaseRef: string;

@@ -1,6 +1,7 @@
 import type { ErrorCode } from './errors.ts';
 import type { FenceLevel } from './fence-level.ts';
 import type { FencingToken } from './fencing-token.ts';
+import { LIMITS } from './limits.ts';
 
 /** The actions of the audit log; a closed list, part of the contract. */
 export const AUDIT_ACTIONS = [
@@ -58,6 +59,34 @@ export interface AuditDraft {
   readonly fenceLevel: FenceLevel | null;
   /** How many equal refusals this record stands for; 1 otherwise. */
   readonly count: number;
+  /** JSON text made by `auditDetail`; left out when there is nothing more to say. */
+  readonly detail?: string;
+}
+
+/** A write of a lease that is being broken, so that harm can be judged and undone. */
+export interface CommittedWrite {
+  readonly operationId: string;
+  readonly action: AuditAction;
+  readonly resource: string;
+  readonly at: string;
+  readonly etagBefore: string | null;
+  readonly etagAfter: string | null;
+}
+
+/**
+ * What an administrator's decision has beside the fields of every record, as it is stored and shown: the reason given and, of a lease
+ * that is broken, what it had written when that was decided.
+ */
+export function auditDetail(reason: string, committed?: readonly CommittedWrite[]): string {
+  const writes = committed?.slice(0, LIMITS.recordedWritesMax).map(({ operationId, action, resource, at, etagBefore, etagAfter }) => ({
+    operation_id: operationId,
+    action,
+    resource,
+    at,
+    etag_before: etagBefore,
+    etag_after: etagAfter,
+  }));
+  return JSON.stringify(writes === undefined ? { reason } : { reason, committed: writes });
 }
 
 export interface AuditRecord extends Omit<AuditDraft, 'outcome'> {

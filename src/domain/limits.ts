@@ -25,6 +25,8 @@ export const LIMITS = {
   breakGraceMsMax: 3_600_000,
   breakReasonBytesMax: 1_024,
   brokenLeaseWritesMax: 1_000,
+  /** Of those, how many the record of the break lists. */
+  recordedWritesMax: 100,
   /** How long a break waits for a commit section before it answers that it is pending. */
   breakAnswerMs: 1_000,
   inheritanceStepsMax: 10_000,

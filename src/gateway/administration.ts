@@ -34,9 +34,9 @@ export function createAdministration(deps: AdministrationDeps): Administration {
         floor: floorOf(deps.start, resource.volume),
       };
     },
-    rebase: (caller) => rebaseFences(deps.rebase, caller),
-    adopt: async (caller, name) => {
-      await adoptVolume(deps.rebase, name, caller);
+    rebase: (caller, reason) => rebaseFences(deps.rebase, caller, reason),
+    adopt: async (caller, name, reason) => {
+      await adoptVolume(deps.rebase, name, caller, reason);
       return readinessOf(deps.volumes.get(name));
     },
     volumes: () =>

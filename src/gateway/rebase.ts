@@ -4,7 +4,7 @@
  * lowered (I2), and both are in the audit log before the answer (I4).
  */
 import type { RebaseReport } from '../domain/administration.ts';
-import type { AuditAction, AuditDraft } from '../domain/audit-record.ts';
+import { type AuditAction, type AuditDraft, auditDetail } from '../domain/audit-record.ts';
 import { type Clock, rfc3339 } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
@@ -38,7 +38,7 @@ export interface RebaseDeps {
  * Every volume is cleared of older incarnations, every lease ended, every token so far void. Rejects with `volume_unavailable`
  * when a volume does not open; nothing was rebased then, and it may be asked again.
  */
-export async function rebaseFences(deps: RebaseDeps, caller: Caller | null): Promise<RebaseReport> {
+export async function rebaseFences(deps: RebaseDeps, caller: Caller | null, reason: string): Promise<RebaseReport> {
   const concerned = deps.volumes.filter((volume) => hasStamp(volume) && !volume.ownedByAnother);
   for (const volume of concerned) await volume.restart('rebase');
   const base = nextBase(deps);
@@ -47,7 +47,7 @@ export async function rebaseFences(deps: RebaseDeps, caller: Caller | null): Pro
   await deps.journal.commit([
     ...floorOps(names, base),
     { op: 'meta_put', name: 'backup', value: null },
-    auditOp(deps.clock, 'fence_rebase', null, base, caller),
+    auditOp(deps.clock, 'fence_rebase', null, base, caller, reason),
   ]);
   // Last: until a stamp carries our name its volume takes no writes, so a crash before this leaves them refused.
   for (const volume of concerned) await volume.rebase(base);
@@ -55,14 +55,14 @@ export async function rebaseFences(deps: RebaseDeps, caller: Caller | null): Pro
 }
 
 /** Fences what is on the volume, takes it over from whoever owns it, and rebases. Rejects with `volume_not_found`, `volume_unavailable`. */
-export async function adoptVolume(deps: RebaseDeps, name: string, caller: Caller | null): Promise<FencingToken> {
+export async function adoptVolume(deps: RebaseDeps, name: string, caller: Caller | null, reason: string): Promise<FencingToken> {
   const volume = deps.volumes.find((one) => one.name === name);
   if (volume === undefined) throw refuse('volume_not_found', `There is no volume ${name}.`);
   if (!hasStamp(volume)) throw refuse('invalid_request', `The volume ${name} has no owner: it has no files, or is read-only.`);
   await volume.restart('adopt');
   const base = nextBase(deps);
   await deps.locks.rebase(base);
-  await deps.journal.commit([...floorOps([name], base), auditOp(deps.clock, 'volume_adopt', name, base, caller)]);
+  await deps.journal.commit([...floorOps([name], base), auditOp(deps.clock, 'volume_adopt', name, base, caller, reason)]);
   await volume.rebase(base);
   return base;
 }
@@ -90,7 +90,7 @@ function floorOps(volumes: readonly string[], base: bigint): JournalOp[] {
   return [...volumes.map((volume): JournalOp => ({ op: 'meta_put', name: floorName(volume), value })), { op: 'meta_put', name: TOKEN_BASE, value }];
 }
 
-function auditOp(clock: Clock, action: AuditAction, volume: string | null, base: FencingToken, caller: Caller | null): JournalOp {
+function auditOp(clock: Clock, action: AuditAction, volume: string | null, base: FencingToken, caller: Caller | null, reason: string): JournalOp {
   const record: AuditDraft = {
     at: rfc3339(clock.wallMs()),
     action,
@@ -114,6 +114,7 @@ function auditOp(clock: Clock, action: AuditAction, volume: string | null, base:
     durationMs: null,
     fenceLevel: null,
     count: 1,
+    detail: auditDetail(reason),
   };
   return { op: 'audit', record };
 }

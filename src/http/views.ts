@@ -129,7 +129,17 @@ export function recordJson(record: AuditRecord): RecordBody {
     count: record.count,
     previous_hash: record.previousHash,
     hash: record.hash,
+    detail: record.detail === undefined ? null : detailJson(record.detail),
   };
+}
+
+/** A row that was tampered with must not stop a query: `verify` is what finds it. */
+function detailJson(text: string): RecordBody['detail'] {
+  try {
+    return JSON.parse(text) as RecordBody['detail'];
+  } catch {
+    return { reason: text };
+  }
 }
 
 export function volumeReadyJson(volume: VolumeReadiness): Static<typeof VolumeReady> {

@@ -72,6 +72,7 @@ function fieldsOf(seq: number, record: AuditDraft): readonly (string | number | 
     record.durationMs,
     record.fenceLevel,
     record.count,
+    ...(record.detail === undefined ? [] : [record.detail]),
   ];
 }
 

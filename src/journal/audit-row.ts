@@ -30,6 +30,7 @@ export interface AuditRow {
   readonly duration_ms: number | null;
   readonly fence_level: string | null;
   readonly count: bigint;
+  readonly detail: string | null;
   readonly superseded_by: bigint | null;
   readonly chain_key: string;
   readonly previous_hash: Buffer;
@@ -59,6 +60,7 @@ const COLUMNS = [
   'duration_ms',
   'fence_level',
   'count',
+  'detail',
 ] as const;
 
 /** `seq`, the two times in ms, the record, the key and the two hashes, in the order that `insertValues` gives. */
@@ -90,6 +92,7 @@ export function recordValues(record: AuditDraft): readonly (string | number | bi
     record.durationMs,
     record.fenceLevel,
     record.count,
+    record.detail ?? null,
   ];
 }
 
@@ -122,6 +125,7 @@ export function draftOf(row: AuditRow): AuditDraft {
     durationMs: row.duration_ms,
     fenceLevel: row.fence_level as FenceLevel | null,
     count: Number(row.count),
+    ...(row.detail === null ? {} : { detail: row.detail }),
   };
 }
 

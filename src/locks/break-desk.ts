@@ -1,8 +1,9 @@
-import type { BreakReport, BrokenLease, CommittedWrite } from '../domain/administration.ts';
+import type { BreakReport, BrokenLease } from '../domain/administration.ts';
+import { type AuditDraft, auditDetail, type CommittedWrite } from '../domain/audit-record.ts';
 import { type Clock, rfc3339, type Timer } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
-import type { Journal } from '../domain/journal.ts';
+import type { Journal, JournalOp } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
@@ -51,8 +52,9 @@ export class BreakDesk {
     const holders = this.#holders(resource);
     if (holders.length === 0) throw refuse('not_found', 'Nobody holds this resource.', { resource: resource.name });
     if (graceMs > 0) return this.#grace(caller, { resource, reason, graceMs }, holders);
+    const details = await this.#details(holders, reason);
     this.#forgetGrace(resource);
-    this.#breakNow(caller, resource);
+    this.#breakNow(caller, resource, details);
     return this.#report(resource, holders);
   }
 
@@ -67,7 +69,11 @@ export class BreakDesk {
     const finish = (): void => {
       this.#forgetGrace(resource);
       this.#deps.desk.now();
-      this.#breakNow(caller, resource);
+      const left = this.#holders(resource);
+      // A journal that cannot be read now costs the record its list, not the waiters their turn.
+      void this.#details(left, reason)
+        .catch(() => new Map(left.map((lease) => [lease, auditDetail(reason)])))
+        .then((details) => this.#breakNow(caller, resource, details));
     };
     const timer = this.#deps.clock.after(graceMs, finish);
     // When the last of them has gone by itself there is nothing left to break, and nobody need wait on.
@@ -75,18 +81,11 @@ export class BreakDesk {
       if (this.#holders(resource).length === 0) finish();
     };
     this.#graces.set(resource.key, { timer, forgetHolders: holders.map((lease) => lease.onChange(left)) });
-    const records = holders.map(({ leaseRef, terms, told }) =>
-      this.#deps.audit.draft({
-        action: 'lease_break',
-        resource,
-        outcome: 'committed',
-        caller,
-        owner: { principal: terms.principal, clientId: terms.clientId, leaseRef },
-        token: told?.token ?? null,
-      }),
-    );
     try {
-      await this.#deps.journal.commit(records.map((record) => ({ op: 'audit', record })));
+      const details = await this.#details(holders, reason);
+      await this.#deps.journal.commit(
+        holders.map((lease): JournalOp => ({ op: 'audit', record: this.#announced(caller, resource, lease, details) })),
+      );
     } catch (thrown) {
       this.#forgetGrace(resource);
       this.#deps.coordinator.reopen(resource);
@@ -96,9 +95,27 @@ export class BreakDesk {
     return { resource, state: 'breaking', highWaterMark: null, deadline, leases: await this.#broken(holders) };
   }
 
-  #breakNow(caller: Caller, resource: Resource): void {
-    this.#deps.desk.decide(this.#holders(resource).map((lease) => ({ lease, end: endKinds.broken(caller) })));
+  /** Whoever got in meanwhile is not meant. */
+  #breakNow(caller: Caller, resource: Resource, details: ReadonlyMap<Lease, string>): void {
+    this.#deps.desk.decide([...details].map(([lease, detail]) => ({ lease, end: endKinds.broken(caller, detail) })));
     this.#deps.coordinator.reopen(resource);
+  }
+
+  #announced(caller: Caller, resource: Resource, lease: Lease, details: ReadonlyMap<Lease, string>): AuditDraft {
+    const { leaseRef, terms, told } = lease;
+    return this.#deps.audit.draft({
+      action: 'lease_break',
+      resource,
+      outcome: 'committed',
+      caller,
+      owner: { principal: terms.principal, clientId: terms.clientId, leaseRef },
+      token: told?.token ?? null,
+      detail: details.get(lease),
+    });
+  }
+
+  async #details(holders: readonly Lease[], reason: string): Promise<ReadonlyMap<Lease, string>> {
+    return new Map(await Promise.all(holders.map(async (lease) => [lease, auditDetail(reason, await this.#committed(lease.leaseRef))] as const)));
   }
 
   /** Waits a moment for a commit section that still pins a lease; then the answer is that it is pending. */

@@ -63,7 +63,16 @@ export const endKinds = {
     clean: false,
     fence: true,
   }),
-  broken: (caller: Caller): End => ({ state: 'broken', reason: 'broken', action: 'lease_break', code: null, caller, clean: false, fence: true }),
+  broken: (caller: Caller, detail: string): End => ({
+    state: 'broken',
+    reason: 'broken',
+    action: 'lease_break',
+    code: null,
+    caller,
+    clean: false,
+    fence: true,
+    detail,
+  }),
   lost: (): End => ({ state: 'lost', reason: 'lost', action: 'lease_lose', code: null, caller: null, clean: false, fence: false }),
   deadlock: (cycle: readonly DeadlockStep[]): End => ({
     state: 'cancelled',

@@ -145,7 +145,11 @@ export class LeaseLedger {
     const sinceMs = lease.told === null ? terms.createdMs : lease.grantedMs;
     ops.push(
       ...terms.resources.map((resource) =>
-        this.#record(lease, resource, end.action, lease.told?.token ?? null, end.caller, sinceMs, end.code, fencedBy),
+        this.#record(lease, resource, end.action, lease.told?.token ?? null, end.caller, sinceMs, {
+          code: end.code,
+          mark: fencedBy,
+          detail: end.detail,
+        }),
       ),
     );
     return ops;
@@ -158,8 +162,7 @@ export class LeaseLedger {
     token: FencingToken | null,
     caller: Caller | null,
     sinceMs: number,
-    code: End['code'] = null,
-    mark: FencingToken | null = token,
+    { code, mark, detail }: { readonly code?: End['code']; readonly mark?: FencingToken | null; readonly detail?: string | undefined } = {},
   ): JournalOp {
     const { principal, clientId, leaseRef } = lease.terms;
     const durationMs = Math.round(this.#deps.clock.monotonicMs() - sinceMs);
@@ -169,12 +172,13 @@ export class LeaseLedger {
         action,
         resource,
         outcome: 'committed',
-        code,
+        code: code ?? null,
         caller,
         owner: { principal, clientId, leaseRef },
         token,
-        mark,
+        mark: mark === undefined ? token : mark,
         durationMs,
+        detail,
       }),
     };
   }

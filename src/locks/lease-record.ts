@@ -23,6 +23,8 @@ export interface End {
   /** The mark is raised to a token that nobody gets, before the lease ends. */
   readonly fence: boolean;
   readonly cycle?: readonly DeadlockStep[];
+  /** Of a break, for its record (`auditDetail`). */
+  readonly detail?: string;
 }
 
 /** An end that is decided. `durable` settles when it may be told; `endedAt` is set when it takes effect. */

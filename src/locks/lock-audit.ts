@@ -20,6 +20,8 @@ export interface LockDecision {
   readonly mark?: FencingToken | null;
   /** A grant: how long it waited; an end: how long it was held. */
   readonly durationMs?: number | null;
+  /** JSON text (`auditDetail`). */
+  readonly detail?: string | undefined;
 }
 
 /** The audit record of a decision about a lock. Refs only: no id that opens anything. */
@@ -57,6 +59,7 @@ export class LockAudit {
       durationMs: decision.durationMs ?? null,
       fenceLevel: resource === null ? null : this.#fenceLevel(resource.volume),
       count: 1,
+      ...(decision.detail === undefined ? {} : { detail: decision.detail }),
     };
   }
 }

@@ -42,6 +42,7 @@ const AS_JSON = {
   count: 1,
   previous_hash: '00',
   hash: '01',
+  detail: null,
 };
 
 test('a page of records, newest first, after counted refusals were made durable', async () => {

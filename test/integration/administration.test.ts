@@ -110,7 +110,9 @@ describe('fences', () => {
     const fresh = await client.lease('v/rebased');
     expect(BigInt(fresh.fencing_token)).toBeGreaterThan(BigInt(base));
     expect((await client.put('v/rebased', 'y', { 'x-fencing-token': fresh.fencing_token })).status).toBe(200);
-    expect(await client.audit({ action: 'fence_rebase', outcome: 'committed' })).toMatchObject([{ high_water_mark: base }]);
+    expect(await client.audit({ action: 'fence_rebase', outcome: 'committed' })).toMatchObject([
+      { high_water_mark: base, detail: { reason: 'restored from a backup' } },
+    ]);
     expect(jsonOf(await client.send('GET', '/v1/admin/fences/w/nothing'))).toMatchObject({ floor: base });
     await rebased.stop();
   });

@@ -33,6 +33,7 @@ const COLUMNS = [
   'count',
   'previous_hash',
   'hash',
+  'detail',
 ];
 interface Page {
   readonly records: readonly RecordJson[];
@@ -106,6 +107,7 @@ describe('a record', () => {
         count: 1,
         previous_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
         hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+        detail: null,
       },
     ]);
   });

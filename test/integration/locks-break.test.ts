@@ -63,6 +63,9 @@ describe('a break', () => {
         etag_after: written[1]?.['etag'],
       },
     ]);
+    // The record says the same, and why.
+    const [record] = await gateway.client.audit({ action: 'lease_break', path: 'harm' });
+    expect(record?.['detail']).toEqual({ reason: expect.any(String), committed: leases[0]?.committed });
     expect(verdictOf(await put('v/harm', lease))).toBe('412 stale_token');
   });
 

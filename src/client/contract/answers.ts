@@ -280,6 +280,21 @@ export interface AuditRecord {
   readonly count: number;
   readonly previous_hash: string;
   readonly hash: string;
+  /** Of an administrator's decision; null in all other records */
+  readonly detail: {
+    /** As it was given */
+    readonly reason: string;
+    /** What a broken lease had written when the break was decided, oldest first, at most 100; its lease_ref finds all of it */
+    readonly committed?: readonly {
+      readonly operation_id: string;
+      readonly action: string;
+      readonly resource: string;
+      /** Committed; RFC 3339 UTC */
+      readonly at: string;
+      readonly etag_before: string | null;
+      readonly etag_after: string | null;
+    }[];
+  } | null;
 }
 
 export interface AuditPage {

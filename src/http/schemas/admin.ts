@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { LIMITS } from '../../domain/limits.ts';
-import { answerOneOf, nullableInteger, nullableString, nullableToken, Reason, ResourceName, time, token } from './common.ts';
+import { answerOneOf, CommittedWriteBody, nullableInteger, nullableString, nullableToken, Reason, ResourceName, time, token } from './common.ts';
 import { Lock } from './leases.ts';
 
 const FENCE_LEVELS = ['token', 'incarnation', 'fleet'] as const;
@@ -25,16 +25,7 @@ export const BreakAnswer = Type.Object({
       client_id: nullableString(),
       mode: answerOneOf(['exclusive', 'shared'] as const),
       fencing_token: token(),
-      committed: Type.Array(
-        Type.Object({
-          operation_id: Type.String(),
-          action: Type.String(),
-          resource: Type.String(),
-          at: time('Committed'),
-          etag_before: nullableString(),
-          etag_after: nullableString(),
-        }),
-      ),
+      committed: Type.Array(CommittedWriteBody),
     }),
   ),
 });

@@ -2,7 +2,18 @@ import { type Static, Type } from '@sinclair/typebox';
 import { AUDIT_ACTIONS } from '../../domain/audit-record.ts';
 import { ERROR_CODES } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { answerOneOf, Cursor, Limit, nullableInteger, nullableOneOf, nullableString, nullableToken, oneOf, time } from './common.ts';
+import {
+  answerOneOf,
+  CommittedWriteBody,
+  Cursor,
+  Limit,
+  nullableInteger,
+  nullableOneOf,
+  nullableString,
+  nullableToken,
+  oneOf,
+  time,
+} from './common.ts';
 
 const OUTCOMES = ['committed', 'rejected', 'aborted', 'unknown', 'pending'] as const;
 const word = () => Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.pathBytesMax }));
@@ -30,6 +41,18 @@ export const AuditQuery = Type.Object(
   { additionalProperties: false },
 );
 export type AuditQueryValues = Static<typeof AuditQuery>;
+
+const Detail = Type.Object(
+  {
+    reason: Type.String({ description: 'As it was given' }),
+    committed: Type.Optional(
+      Type.Array(CommittedWriteBody, {
+        description: `What a broken lease had written when the break was decided, oldest first, at most ${LIMITS.recordedWritesMax}; its lease_ref finds all of it`,
+      }),
+    ),
+  },
+  { title: 'AuditDetail' },
+);
 
 export const Record = Type.Object(
   {
@@ -59,6 +82,7 @@ export const Record = Type.Object(
     count: Type.Integer({ description: 'How many equal refusals this record stands for' }),
     previous_hash: Type.String(),
     hash: Type.String(),
+    detail: Type.Union([Detail, Type.Null()], { description: "Of an administrator's decision; null in all other records" }),
   },
   { title: 'AuditRecord' },
 );

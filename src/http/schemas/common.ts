@@ -110,3 +110,16 @@ function problemAnswer(codes: readonly ErrorCode[]): unknown {
 function headerSchemas(headers: Readonly<Record<string, string>>): Record<string, { type: string; description: string }> {
   return Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { type: 'string', description }]));
 }
+
+/** A write of a lease that is broken, so that harm can be judged and undone. */
+export const CommittedWriteBody = Type.Object(
+  {
+    operation_id: Type.String(),
+    action: Type.String(),
+    resource: Type.String(),
+    at: time('Committed'),
+    etag_before: nullableString(),
+    etag_after: nullableString(),
+  },
+  { title: 'CommittedWrite' },
+);

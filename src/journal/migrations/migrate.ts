@@ -2,10 +2,11 @@ import type { Database } from 'better-sqlite3';
 import { refuse } from '../../domain/errors.ts';
 import { firstSchema } from './0001-first-schema.ts';
 import { intentsOfTwoResources } from './0002-intents-of-two-resources.ts';
+import { detailOfRecords } from './0003-detail-of-records.ts';
 import type { Migration } from './migration.ts';
 
 /** All steps, in order; the version of the last one is what this program reads and writes. */
-export const MIGRATIONS: readonly Migration[] = [firstSchema, intentsOfTwoResources];
+export const MIGRATIONS: readonly Migration[] = [firstSchema, intentsOfTwoResources, detailOfRecords];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

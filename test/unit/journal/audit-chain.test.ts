@@ -53,6 +53,7 @@ describe('the audit chain', () => {
     ['an altered token', 'UPDATE audit SET fencing_token = -4 WHERE seq = 11', 11],
     ['an emptied field', 'UPDATE audit SET principal = NULL WHERE seq = 2', 2],
     ['an altered time of the index', 'UPDATE audit SET at_ms = 0 WHERE seq = 3', 3],
+    ['a reason put into a record that has none', `UPDATE audit SET detail = '{"reason":"x"}' WHERE seq = 5`, 5],
     ['a record removed in the middle', 'DELETE FROM audit WHERE seq = 8', 8],
     ['the beginning cut off', 'DELETE FROM audit WHERE seq < 4', 1],
     ['the end cut off', 'DELETE FROM audit WHERE seq > 14', 15],
