@@ -13,6 +13,8 @@ export interface VolumePolicy {
   readonly rangeWrites: 'copy-on-write' | 'in-place';
   readonly onCoordinatorLoss: 'refuse' | 'finish_held';
   readonly hardLinks: 'refuse' | 'split';
+  /** What new files and directories may be called. */
+  readonly names: 'any' | 'portable';
   readonly readOnly: boolean;
   readonly lease: {
     readonly ttlMsMin: number;

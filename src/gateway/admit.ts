@@ -5,6 +5,7 @@
 import { GatewayError, refuse } from '../domain/errors.ts';
 import { type FencingToken, parseFencingToken } from '../domain/fencing-token.ts';
 import type { TargetFacts } from '../domain/file-facts.ts';
+import { assertPortable } from '../domain/portable-name.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Place, Volume } from '../domain/volume.ts';
 import type { WriteDeps } from './deps.ts';
@@ -101,11 +102,17 @@ export async function admitTarget(
   try {
     const target = await volume.look(place);
     checkTarget(operation, target, check);
+    checkNewName(volume, resource, target);
     return { place, target };
   } catch (error) {
     place.close();
     throw error;
   }
+}
+
+/** What is there already keeps its name, whatever it is. */
+export function checkNewName(volume: Volume, { path }: Resource, target: TargetFacts | null): void {
+  if (target === null && volume.policy.names === 'portable') assertPortable(path);
 }
 
 /** The verb's rule, then the conditions: RFC 9110 13.2 evaluates these last. */

@@ -41,7 +41,7 @@ export async function takeOwnership(db: Database, request: OwnershipRequest): Pr
 function livingOwner(row: OwnerRow, silentMs: number): GatewayError {
   return refuse(
     'journal_unavailable',
-    `The data directory is in use by process ${row.pid} on ${row.host} (last heartbeat ${Math.round(silentMs)} ms ago).`,
+    `The data directory is in use by process ${row.pid} on ${row.host} (last heartbeat ${Math.round(silentMs)} ms ago); another gateway needs a FENCEGATE_DATA_DIR of its own.`,
   );
 }
 

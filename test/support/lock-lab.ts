@@ -156,6 +156,7 @@ export function policyOf(name: string, changes: PolicyChanges): VolumePolicy {
     rangeWrites: 'copy-on-write',
     onCoordinatorLoss: 'refuse',
     hardLinks: 'refuse',
+    names: 'any',
     readOnly: false,
     ...rest,
     lease: { ttlMsMin: 1_000, ttlMsMax: 3_600_000, maxHoldMs: null, lockDelayMs: 0, infinite: false, ...lease },

@@ -50,7 +50,9 @@ describe('a data directory', () => {
     const owner = await openTestJournal(directory);
     await expect(openJournal(journalOptions(directory))).rejects.toMatchObject({
       code: 'journal_unavailable',
-      message: expect.stringMatching(/^The data directory is in use by process \d+ on .+ ms ago\)\.$/),
+      message: expect.stringMatching(
+        /^The data directory is in use by process \d+ on .+ ms ago\); another gateway needs a FENCEGATE_DATA_DIR of its own\.$/,
+      ),
     });
     await owner.journal.commit([auditOp()]);
     expect(owner.journal.healthy).toBe(true);
