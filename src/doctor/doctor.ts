@@ -1,5 +1,5 @@
 import type { DoctorReport } from '../domain/administration.ts';
-import type { AuditDraft } from '../domain/audit-record.ts';
+import { type AuditDraft, recordWith } from '../domain/audit-record.ts';
 import { rfc3339 } from '../domain/clock.ts';
 import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -75,7 +75,7 @@ export class Doctor {
   }
 
   #record(caller: Caller, remedy: Remedy | null, error: GatewayError | null): AuditDraft {
-    return {
+    return recordWith({
       at: rfc3339(this.#deps.clock.wallMs()),
       action: 'doctor_fix',
       volume: remedy?.subject?.volume ?? null,
@@ -87,18 +87,8 @@ export class Doctor {
       clientId: caller.clientId,
       remoteAddress: caller.remoteAddress,
       requestId: caller.requestId,
-      operationId: null,
       leaseRef: remedy?.leaseRef ?? null,
-      fencingToken: null,
-      highWaterMark: null,
-      sizeBytes: null,
-      digest: null,
-      etagBefore: null,
-      etagAfter: null,
-      durationMs: null,
-      fenceLevel: null,
-      count: 1,
-    };
+    });
   }
 
   async #examine(): Promise<Examination> {

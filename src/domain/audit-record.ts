@@ -89,6 +89,32 @@ export function auditDetail(reason: string, committed?: readonly CommittedWrite[
   return JSON.stringify(writes === undefined ? { reason } : { reason, committed: writes });
 }
 
+/** What does not apply is `null`, never left out; what is known stands in `fields`. */
+export function recordWith(fields: Pick<AuditDraft, 'at' | 'action' | 'outcome'> & Partial<AuditDraft>): AuditDraft {
+  return {
+    volume: null,
+    path: null,
+    code: null,
+    status: null,
+    principal: null,
+    clientId: null,
+    remoteAddress: null,
+    requestId: null,
+    operationId: null,
+    leaseRef: null,
+    fencingToken: null,
+    highWaterMark: null,
+    sizeBytes: null,
+    digest: null,
+    etagBefore: null,
+    etagAfter: null,
+    durationMs: null,
+    fenceLevel: null,
+    count: 1,
+    ...fields,
+  };
+}
+
 export interface AuditRecord extends Omit<AuditDraft, 'outcome'> {
   readonly outcome: Outcome;
   readonly seq: number;

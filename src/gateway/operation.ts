@@ -1,4 +1,4 @@
-import type { AuditAction, AuditDraft } from '../domain/audit-record.ts';
+import { type AuditAction, type AuditDraft, recordWith } from '../domain/audit-record.ts';
 import { randomName, rfc3339 } from '../domain/clock.ts';
 import { asGatewayError, type ErrorCode, type GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
@@ -40,30 +40,20 @@ export class Operation {
   /** An audit record about `resource`; `fields` has what this moment adds. */
   draft(resource: Pick<Resource, 'volume' | 'path'>, fields: Partial<AuditDraft> & Pick<AuditDraft, 'outcome'>): AuditDraft {
     const { caller, startedMs } = this.envelope;
-    return {
+    return recordWith({
       at: rfc3339(this.#deps.clock.wallMs()),
       action: this.action,
       volume: resource.volume,
       path: resource.path,
-      code: null,
-      status: null,
       principal: caller.principal.name,
       clientId: caller.clientId,
       remoteAddress: caller.remoteAddress,
       requestId: caller.requestId,
       operationId: this.id,
       leaseRef: this.leaseRef,
-      fencingToken: null,
-      highWaterMark: null,
-      sizeBytes: null,
-      digest: null,
-      etagBefore: null,
-      etagAfter: null,
       durationMs: Math.round(this.#deps.clock.monotonicMs() - startedMs),
-      fenceLevel: null,
-      count: 1,
       ...fields,
-    };
+    });
   }
 }
 

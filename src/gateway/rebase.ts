@@ -4,7 +4,7 @@
  * lowered (I2), and both are in the audit log before the answer (I4).
  */
 import type { RebaseReport } from '../domain/administration.ts';
-import { type AuditAction, type AuditDraft, auditDetail } from '../domain/audit-record.ts';
+import { type AuditAction, auditDetail, recordWith } from '../domain/audit-record.ts';
 import { type Clock, rfc3339 } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
@@ -91,30 +91,17 @@ function floorOps(volumes: readonly string[], base: bigint): JournalOp[] {
 }
 
 function auditOp(clock: Clock, action: AuditAction, volume: string | null, base: FencingToken, caller: Caller | null, reason: string): JournalOp {
-  const record: AuditDraft = {
+  const record = recordWith({
     at: rfc3339(clock.wallMs()),
     action,
     volume,
-    path: null,
     outcome: 'committed',
-    code: null,
-    status: null,
     principal: caller?.principal.name ?? null,
     clientId: caller?.clientId ?? null,
     remoteAddress: caller?.remoteAddress ?? null,
     requestId: caller?.requestId ?? null,
-    operationId: null,
-    leaseRef: null,
-    fencingToken: null,
     highWaterMark: base,
-    sizeBytes: null,
-    digest: null,
-    etagBefore: null,
-    etagAfter: null,
-    durationMs: null,
-    fenceLevel: null,
-    count: 1,
     detail: auditDetail(reason),
-  };
+  });
   return { op: 'audit', record };
 }

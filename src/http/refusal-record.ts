@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { AuditAction, AuditDraft } from '../domain/audit-record.ts';
+import { type AuditAction, type AuditDraft, recordWith } from '../domain/audit-record.ts';
 import { rfc3339 } from '../domain/clock.ts';
 import type { ErrorCode, GatewayError } from '../domain/errors.ts';
 import { parseFencingToken } from '../domain/fencing-token.ts';
@@ -50,28 +50,11 @@ function labelOf(request: FastifyRequest): string | null {
 }
 
 function blank(deps: HttpDeps, action: AuditAction, code: ErrorCode): AuditDraft {
-  return {
+  return recordWith({
     at: rfc3339(deps.clock.wallMs()),
     action,
-    volume: null,
-    path: null,
     outcome: 'rejected',
     code,
     status: statusOf(code),
-    principal: null,
-    clientId: null,
-    remoteAddress: null,
-    requestId: null,
-    operationId: null,
-    leaseRef: null,
-    fencingToken: null,
-    highWaterMark: null,
-    sizeBytes: null,
-    digest: null,
-    etagBefore: null,
-    etagAfter: null,
-    durationMs: null,
-    fenceLevel: null,
-    count: 1,
-  };
+  });
 }

@@ -1,4 +1,4 @@
-import type { AuditAction, AuditDraft } from '../domain/audit-record.ts';
+import { type AuditAction, type AuditDraft, recordWith } from '../domain/audit-record.ts';
 import { type Clock, rfc3339 } from '../domain/clock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { FenceLevel } from '../domain/fence-level.ts';
@@ -36,7 +36,7 @@ export class LockAudit {
 
   draft(decision: LockDecision): AuditDraft {
     const { resource, caller, owner } = decision;
-    return {
+    return recordWith({
       at: rfc3339(this.#clock.wallMs()),
       action: decision.action,
       volume: resource?.volume ?? null,
@@ -48,18 +48,12 @@ export class LockAudit {
       clientId: caller?.clientId ?? owner?.clientId ?? null,
       remoteAddress: caller?.remoteAddress ?? null,
       requestId: caller?.requestId ?? null,
-      operationId: null,
       leaseRef: owner?.leaseRef ?? null,
       fencingToken: decision.token ?? null,
       highWaterMark: decision.mark ?? null,
-      sizeBytes: null,
-      digest: null,
-      etagBefore: null,
-      etagAfter: null,
       durationMs: decision.durationMs ?? null,
       fenceLevel: resource === null ? null : this.#fenceLevel(resource.volume),
-      count: 1,
       ...(decision.detail === undefined ? {} : { detail: decision.detail }),
-    };
+    });
   }
 }
