@@ -5,7 +5,7 @@
  * composition root and the command line see several of them.
  */
 const ADAPTERS = ['config', 'dashboard', 'grpc', 'http', 'journal', 'observability', 'storage'];
-const FRAMEWORKS = '^(fastify|@fastify/|better-sqlite3|pino|prom-client|commander|undici)';
+const FRAMEWORKS = '^(fastify|@fastify/|@grpc/|grpc-|better-sqlite3|pino|prom-client|commander|undici)';
 
 /** A room may import its own files and those of the rooms named. */
 const room = (name, ...others) => ({
@@ -24,6 +24,10 @@ module.exports = {
     room('client'),
     room('http', 'domain', 'gateway'),
     room('grpc', 'domain', 'gateway'),
+    {
+      ...room('zookeeper', 'domain'),
+      to: { path: '^src/', pathNot: ['^src/zookeeper/', '^src/domain/', '^src/locks/zookeeper/zk-client[.]ts$'] },
+    },
     ...ADAPTERS.filter((name) => name !== 'http' && name !== 'grpc').map((name) => room(name, 'domain')),
     {
       name: 'core-knows-no-framework-and-no-io',

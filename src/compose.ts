@@ -1,4 +1,6 @@
 import type { Gateway } from './cli/serve.ts';
+import { coordinationOf } from './composition/coordination.ts';
+import { grpcOf } from './composition/grpc.ts';
 import { httpSettings } from './composition/http-settings.ts';
 import { lifecycle } from './composition/lifecycle.ts';
 import { observeRequests } from './composition/observe-requests.ts';
@@ -43,7 +45,8 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const { dataDir: dataDirectory, takeoverAfterMs, audit: retention } = config;
   const opened = await openJournal({ dataDirectory, clock, random, takeoverAfterMs, auditKeys: readAuditKeys(config), retention });
   const { start, takeOver } = opened;
-  const metrics = gatewayMetrics({ lanes: () => volumes.lanes(), locks: () => locks.figures(), journal: () => opened.stats() });
+  const readiness = () => volumes.all().map((volume) => readinessOf(volume));
+  const metrics = gatewayMetrics({ volumes: readiness, lanes: () => volumes.lanes(), locks: () => locks.figures(), journal: () => opened.stats() });
   const refusalWindow = new RefusalWindow(clock);
   const refusals = refusalWindow.hearing(countingRefusals(opened.refusals, metrics));
   const floors = new Floors(
@@ -58,7 +61,9 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const predecessorExited = takeOver?.seenToExit ?? true;
   const onCeiling = (ceiling: bigint) => locks.raiseAbove(ceiling);
   const volumes = volumesOf({ config, clock, random, start, journal, mtimes, predecessorExited, logger, onCeiling });
+  const coordination = await coordinationOf({ config, clock, random, start, journal, logger });
   const locks = createLockService({
+    coordination: coordination.make,
     clock,
     random,
     journal,
@@ -98,7 +103,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
     refusals,
     refusalWindow,
     volumes: () => volumes.all(),
-    readiness: () => volumes.all().map((volume) => readinessOf(volume)),
+    readiness,
     lanes: () => volumes.lanes(),
     locks: locks.service,
     conditions: () => locks.conditions(),
@@ -111,31 +116,49 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const rebase = { start, journal, clock, volumes: volumes.all(), locks };
   const stopping = new Stopping();
   const { isDraining, deadline } = stopping;
-  const app = buildApp({
-    writer,
+  const faces = {
     volumes,
     locks: measuredLocks(locks.service, metrics, clock),
     events: locks.events,
-    journal,
     refusals,
-    digests,
     clock,
     random,
     log: logger,
-    administration: createAdministration({ volumes, journal, start, breakLock, rebase, doctor }),
     health: createHealth({ volumes, journal, coordinator, isDraining, distrust: () => distrustOf(start, volumes.all()) }),
-    authenticate: ({ authorization }, peer) => authenticator.authenticate({ authorization, certificateName: peer?.commonName ?? null }),
-    metricsText: () => metrics.text(),
     isDraining,
     deadline,
+  };
+  const app = buildApp({
+    ...faces,
+    writer,
+    journal,
+    digests,
+    administration: createAdministration({ volumes, journal, start, breakLock, rebase, doctor }),
+    authenticate: ({ authorization }, peer) => authenticator.authenticate({ authorization, certificateName: peer?.commonName ?? null }),
+    metricsText: () => metrics.text(),
     settings: httpSettings(config, authenticator),
   });
   observeRequests(app, metrics);
+  const grpc = grpcOf(config, authenticator, { ...faces, statusOf });
 
   const close = async () => {
     await opened.close();
     clock.stop();
     time.close();
   };
-  return lifecycle({ config, clock, journal, start, tookOver: takeOver !== null, volumes, locks, settleLoop, app, stopping, close });
+  return lifecycle({
+    coordination,
+    config,
+    clock,
+    journal,
+    start,
+    tookOver: takeOver !== null,
+    volumes,
+    locks,
+    settleLoop,
+    app,
+    grpc,
+    stopping,
+    close,
+  });
 }

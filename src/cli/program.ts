@@ -1,45 +1,61 @@
 import { readFileSync } from 'node:fs';
-import { Command, CommanderError } from 'commander';
-import { demo } from './demo/demo.ts';
-import { EXIT } from './exit-codes.ts';
-import { type Compose, type Host, serve } from './serve.ts';
-import { createToken } from './token.ts';
+import { Command } from 'commander';
+import { environmentOfProcess } from '../config/client-environment.ts';
+import type { CommandContext } from './command-context.ts';
+import { EXIT, exitCodeOfSignal } from './exit-codes.ts';
+import { failureOf } from './failure.ts';
+import { screenOfProcess } from './screen.ts';
+import type { Compose, Host } from './serve.ts';
+import { addAdministrationCommands } from './trees/administration-tree.ts';
+import { addFileCommands } from './trees/files-tree.ts';
+import type { Run } from './trees/flags.ts';
+import { addGatewayCommands } from './trees/gateway-tree.ts';
+import { addLeaseCommands } from './trees/lease-tree.ts';
 
-/** Runs the command that `argv` (without node and script) names. Resolves with the exit code. */
+const AFTER = `
+The gateway is set up by FENCEGATE_* variables; .env.example lists them all. The other commands find it by FENCEGATE_URL, or --gateway, and name
+themselves by FENCEGATE_AUTH_TOKEN. A duration is written 30s, 500ms or 5m. Exit codes and examples: docs/command-line.md.`;
+
+/** Runs the command that `argv` (without node and script) names. Resolves with the exit code. What a command needs is loaded when it runs. */
 export async function runProgram(argv: readonly string[], compose: Compose, host: Host): Promise<number> {
+  const environment = environmentOfProcess();
+  const context: CommandContext = {
+    environment,
+    screen: screenOfProcess(environment, () => host.endNow(exitCodeOfSignal('SIGPIPE'))),
+    host,
+    compose,
+  };
   let code: number = EXIT.ok;
+  const run: Run = async (command) => {
+    code = await command();
+  };
+  const program = programOf(context, run);
+  try {
+    if (argv.length === 0) program.outputHelp();
+    else await program.parseAsync([...argv], { from: 'user' });
+  } catch (thrown) {
+    const failure = failureOf(thrown);
+    if (failure === null) throw thrown;
+    for (const line of failure.lines) host.complain(line);
+    return failure.exitCode;
+  }
+  return code;
+}
+
+/** The tree of all commands. */
+export function programOf(context: CommandContext, run: Run): Command {
   const program = new Command('fencegate')
     .description('A write proxy for file and NFS volumes that checks fencing tokens.')
     .version(version())
     .exitOverride()
     .showSuggestionAfterError()
-    .addHelpText('after', '\nSettings come from FENCEGATE_* environment variables; .env.example lists them all.');
-  program
-    .command('serve')
-    .description('run the gateway until SIGTERM or SIGINT')
-    .action(async () => {
-      code = await serve(compose, host);
-    });
-  program
-    .command('demo')
-    .description('tell in twenty seconds, with a gateway of its own, what a frozen writer cannot do')
-    .action(async () => {
-      code = await demo();
-    });
-  program
-    .command('token')
-    .description('bearer tokens')
-    .command('create')
-    .description('print a new token, and its hash for the principals file')
-    .action(() => createToken());
-  try {
-    if (argv.length === 0) program.outputHelp();
-    else await program.parseAsync([...argv], { from: 'user' });
-  } catch (thrown) {
-    if (!(thrown instanceof CommanderError)) throw thrown;
-    return thrown.exitCode === 0 ? EXIT.ok : EXIT.usage;
-  }
-  return code;
+    .showHelpAfterError('(--help tells more)')
+    .addHelpText('after', AFTER);
+  addGatewayCommands(program, context, run);
+  addLeaseCommands(program, context, run);
+  addFileCommands(program, context, run);
+  addAdministrationCommands(program, context, run);
+  return program;
 }
 
 function version(): string {

@@ -118,5 +118,5 @@ async function stopWithin(gateway: Gateway, ms: number, logger: Logger): Promise
 function complainAbout(thrown: unknown, host: Host): number {
   if (!(thrown instanceof ConfigError)) throw thrown;
   for (const problem of thrown.problems) host.complain(problem);
-  return EXIT.usage;
+  return EXIT.configuration;
 }

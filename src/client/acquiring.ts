@@ -85,7 +85,7 @@ export class Acquiring {
     const { clock } = this.#transport;
     const { signal } = acquisition.options;
     const json = this.#body(acquisition, sessionId);
-    const waitMs = Math.min(CLIENT_LIMITS.firstWaitMs, this.#restMs(acquisition));
+    const waitMs = Math.ceil(Math.min(CLIENT_LIMITS.firstWaitMs, this.#restMs(acquisition)));
     let sentMs = 0;
     const attempt = (): Promise<Lease> => {
       sentMs = clock.monotonicMs();
@@ -202,7 +202,7 @@ function isLostPlace(thrown: unknown): boolean {
 }
 
 /** A wait that is over without the lock. The victim of a deadlock is told so. */
-function notAcquired(lease: Lease): FencegateError {
+export function notAcquired(lease: Lease): FencegateError {
   const code = lease.reason === 'deadlock' ? 'deadlock' : 'lock_not_acquired';
   const detail = code === 'deadlock' ? 'The waits went round in a circle; this one gave way.' : 'The wait ended without the lock.';
   const members = { lease_ref: lease.lease_ref, state: lease.state, reason: lease.reason };

@@ -2,6 +2,8 @@
 export const CLIENT_LIMITS = {
   /** How long one request may go without an answer, beside what it asked the gateway to wait. */
   requestMsMax: 30_000,
+  /** An administrator's order may have to wait for a volume. */
+  orderMsMax: 120_000,
   /** With the delays below about six seconds: a restart of the gateway is outlasted. */
   attemptsMax: 8,
   retryDelayMs: 100,

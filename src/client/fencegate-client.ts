@@ -1,3 +1,4 @@
+import { Administration } from './administration.ts';
 import type { FileBody } from './body-source.ts';
 import { type ClientEventListener, guarded } from './client-events.ts';
 import { type ClientClock, SystemClientClock } from './clock.ts';
@@ -15,6 +16,7 @@ import { type AuditFilter, type LockFilter, type OperationKey, Queries } from '.
 import { directoryName, resourceUrlPath } from './resource-path.ts';
 import { SessionKeeper } from './session-keeper.ts';
 import { type Fetch, Transport } from './transport.ts';
+import { UnattendedLeases } from './unattended-leases.ts';
 import { type WatchEvent, watching } from './watching.ts';
 import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions, WriteReceipt } from './write-options.ts';
 import type { WriteRight } from './write-right.ts';
@@ -67,6 +69,10 @@ export interface Cancellable {
  * await client.close();
  */
 export class FencegateClient {
+  /** Leases that outlive this process. */
+  readonly unattended: UnattendedLeases;
+  /** What administrators ask and order. */
+  readonly administration: Administration;
   readonly #transport: Transport;
   readonly #keeper: SessionKeeper;
   readonly #writes: FileWrites;
@@ -89,6 +95,8 @@ export class FencegateClient {
     this.#writes = new FileWrites(this.#transport);
     this.#reads = new FileReads(this.#transport);
     this.#queries = new Queries(this.#transport);
+    this.unattended = new UnattendedLeases(this.#transport, clientId);
+    this.administration = new Administration(this.#transport);
     const inherited = options.inheritedLease === undefined ? null : new InheritedLease(this.#transport, options.inheritedLease);
     this.#leases = new LeaseDesk({ transport: this.#transport, keeper: this.#keeper, writes: this.#writes, inherited, onEvent });
   }

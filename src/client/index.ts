@@ -1,4 +1,5 @@
 /** `fencegate/client`: everything that a program may use. Needs Node 20.19 or newer and nothing of the gateway. */
+export type { Administration } from './administration.ts';
 export type { ByteStream, FileBody, LocalFile } from './body-source.ts';
 export type { ClientEvent, ClientEventListener } from './client-events.ts';
 export type { ClientClock, ClientTimer } from './clock.ts';
@@ -22,6 +23,7 @@ export type { LeaseOptions } from './lease-options.ts';
 export type { UploadFile } from './multipart-body.ts';
 export type { AuditFilter, LockFilter, OperationKey } from './queries.ts';
 export { RETRY_RULES, type RetryRule } from './retry-rules.ts';
+export type { UnattendedLeaseOptions, UnattendedLeases } from './unattended-leases.ts';
 export type { Progress } from './upload-exchange.ts';
 export type { LockEvent, LockReset, WatchEvent } from './watching.ts';
 export type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions, WriteReceipt } from './write-options.ts';

@@ -10,6 +10,7 @@ import type { Transport } from './transport.ts';
 export interface InheritedFacts {
   readonly resource: string;
   readonly leaseId: string;
+  /** What writes send: on a volume with signed tokens the signed one, which begins with the number. */
   readonly fencingToken: string;
 }
 
@@ -23,6 +24,7 @@ export class InheritedLease implements LeaseStanding {
   readonly leaseRef = null;
   readonly #transport: Transport;
   readonly #token: string;
+  readonly #writeToken: string;
   readonly #unknown = new AbortController();
   #lease: HeldLease | null = null;
 
@@ -30,7 +32,8 @@ export class InheritedLease implements LeaseStanding {
     this.#transport = transport;
     this.resources = [resource];
     this.leaseId = leaseId;
-    this.#token = fencingToken;
+    this.#token = fencingToken.split('.')[0] ?? '';
+    this.#writeToken = fencingToken;
   }
 
   get token(): string {
@@ -38,7 +41,7 @@ export class InheritedLease implements LeaseStanding {
   }
 
   get writeToken(): string {
-    return this.#lease?.writeToken ?? this.#token;
+    return this.#lease?.writeToken ?? this.#writeToken;
   }
 
   get mode(): LeaseMode {

@@ -50,6 +50,11 @@ export class LeaseHandle {
     return this.#standing.token;
   }
 
+  /** What a request of somebody else's making sends as `X-Fencing-Token`: the token, or its signed form where the volume asks for that. */
+  get writeToken(): string {
+    return this.#standing.writeToken;
+  }
+
   /** Secret: whoever has it can release the lease. Never log it; `leaseRef` is for that. */
   get leaseId(): string {
     return this.#standing.leaseId;

@@ -5,7 +5,7 @@ import { FencegateError } from './errors.ts';
  * refused, everything else is the gateway's to judge.
  * Throws `invalid_path`.
  */
-export function resourceUrlPath(prefix: '/v1/files' | '/v1/locks' | '/v1/watch', name: string): string {
+export function resourceUrlPath(prefix: '/v1/files' | '/v1/locks' | '/v1/watch' | '/v1/admin/fences', name: string): string {
   const segments = name.split('/');
   if (segments.length < 2) throw invalid('A resource is written volume/path.');
   if (segments.some((segment) => segment === '.' || segment === '..')) throw invalid('The path has a "." or ".." segment.');

@@ -8,9 +8,11 @@ import type { Journal, JournalStart } from '../domain/journal.ts';
 import { journalKnows, leasesComeBack, tokensAbove } from '../gateway/recover.ts';
 import type { SettleLoop } from '../gateway/settle-loop.ts';
 import { startRecord } from '../gateway/start-record.ts';
+import type { GrpcServer } from '../grpc/server.ts';
 import { closeApp, OpenRequests } from '../http/draining.ts';
 import type { Locks } from '../locks/create-lock-service.ts';
 import type { VolumeSet } from '../storage/volume-set.ts';
+import type { ConfiguredCoordination } from './coordination.ts';
 import type { Stopping } from './stopping.ts';
 
 export interface LifecycleParts {
@@ -23,7 +25,10 @@ export interface LifecycleParts {
   readonly locks: Locks;
   readonly settleLoop: SettleLoop;
   readonly app: FastifyInstance;
+  /** `null`: off. */
+  readonly grpc: GrpcServer | null;
   readonly stopping: Stopping;
+  readonly coordination: ConfiguredCoordination;
   /** Last: the journal, the clock. */
   readonly close: () => Promise<void>;
 }
@@ -33,10 +38,14 @@ export function lifecycle(parts: LifecycleParts): Gateway {
   const { journal, app } = parts;
   const openRequests = new OpenRequests(app);
   const gateway: Gateway = {
-    failed: new Promise((resolve) => journal.onSuperseded(() => resolve(new Error('another process took the data directory over')))),
+    failed: Promise.race([
+      parts.coordination.failed,
+      new Promise<Error>((resolve) => journal.onSuperseded(() => resolve(new Error('another process took the data directory over')))),
+    ]),
     async start() {
       try {
         await recover(parts);
+        await parts.grpc?.start();
         return { url: await listen(app, parts.config) };
       } catch (error) {
         await gateway.stop();
@@ -48,7 +57,8 @@ export function lifecycle(parts: LifecycleParts): Gateway {
   return gateway;
 }
 
-async function recover({ config, clock, journal, start, tookOver, volumes, locks }: LifecycleParts): Promise<void> {
+async function recover({ config, clock, journal, start, tookOver, volumes, locks, coordination }: LifecycleParts): Promise<void> {
+  await coordination.start();
   await volumes.start();
   assertOwnsSomething(volumes);
   const all = volumes.all();
@@ -71,16 +81,20 @@ async function listen(app: FastifyInstance, { host, port, tls }: Config): Promis
   return `${tls === null ? 'http' : 'https'}://${family === 'IPv6' ? `[${address}]` : address}:${bound}`;
 }
 
-async function stop({ config, clock, volumes, locks, settleLoop, app, stopping, close }: LifecycleParts, open: OpenRequests): Promise<void> {
+async function stop(
+  { config, clock, volumes, locks, settleLoop, app, grpc, stopping, coordination, close }: LifecycleParts,
+  open: OpenRequests,
+): Promise<void> {
   stopping.begin();
   const late = clock.after(config.drainMs, () => stopping.end(overdue()));
   await locks.endAll('shutdown', null);
-  await open.idle(stopping.deadline);
+  await Promise.all([open.idle(stopping.deadline), grpc?.idle(stopping.deadline)]);
   late.cancel();
   // Streams and whatever else is still open ends here.
   stopping.end(overdue());
-  await closeApp(app, clock);
+  await Promise.all([closeApp(app, clock), grpc?.stop()]);
   locks.stop();
+  await coordination.stop();
   settleLoop.stop();
   await volumes.stop();
   await close();

@@ -8,9 +8,11 @@ import { causeOf } from './problems.ts';
 
 /** What no single setting can tell. Protection is never given up silently: a setting that this version cannot honour stops the start. */
 export function checkTogether(config: Config, values: EnvironmentValues, problems: string[]): void {
-  if (values.FENCEGATE_COORDINATOR === 'zookeeper') problems.push('FENCEGATE_COORDINATOR=zookeeper: this version has the embedded coordinator only');
-  if (values.FENCEGATE_GRPC_PORT !== 0)
-    problems.push(`FENCEGATE_GRPC_PORT=${values.FENCEGATE_GRPC_PORT}: this version has no gRPC service; leave it at 0`);
+  if (values.FENCEGATE_COORDINATOR === 'zookeeper' && config.zookeeper === null)
+    problems.push('FENCEGATE_COORDINATOR=zookeeper: needs FENCEGATE_ZOOKEEPER_CONNECT, such as zk1:2181,zk2:2181,zk3:2181');
+  readable('FENCEGATE_ZOOKEEPER_AUTH_FILE', config.zookeeper?.authFile ?? null, problems);
+  if (config.grpcPort !== null && config.grpcPort === config.port)
+    problems.push(`FENCEGATE_GRPC_PORT=${config.grpcPort}: is FENCEGATE_PORT, too; gRPC needs a port of its own`);
   if (config.authFile === null && !values.FENCEGATE_INSECURE && !isLoopback(config.host)) {
     problems.push(`FENCEGATE_HOST=${config.host}: not a loopback address; set FENCEGATE_AUTH_FILE, or FENCEGATE_INSECURE=true to let everybody in`);
   }

@@ -4,6 +4,8 @@ import type { VolumePolicy } from '../domain/volume.ts';
 export interface Config {
   readonly host: string;
   readonly port: number;
+  /** `null`: no gRPC. */
+  readonly grpcPort: number | null;
   readonly dataDir: string;
   readonly volumes: readonly VolumePolicy[];
   /** The volume that gets the sample files on its first start; `null` when volumes were configured. */
@@ -25,6 +27,8 @@ export interface Config {
   };
   readonly drainMs: number;
   readonly takeoverAfterMs: number;
+  /** `null`: the embedded coordinator. */
+  readonly zookeeper: ZookeeperSettings | null;
   /** The first signs, all verify; empty when no volume uses signed tokens. */
   readonly signingKeys: readonly { readonly id: string; readonly file: string }[];
   readonly audit: {
@@ -33,6 +37,15 @@ export interface Config {
     /** With a key the audit chain is an HMAC. */
     readonly keyFile: string | null;
   };
+}
+
+export interface ZookeeperSettings {
+  /** As it was written; the adapter takes it apart. */
+  readonly connect: string;
+  readonly root: string;
+  readonly sessionMs: number;
+  /** With `user:password` for digest authentication. */
+  readonly authFile: string | null;
 }
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';

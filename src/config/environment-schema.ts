@@ -35,9 +35,12 @@ export const ENVIRONMENT_SCHEMA = Type.Object(
     }),
     FENCEGATE_COORDINATOR: Type.Union([Type.Literal('embedded'), Type.Literal('zookeeper')], {
       default: 'embedded',
-      description: 'Where fencing tokens come from. This version has the embedded coordinator.',
+      description: 'Where fencing tokens come from: this gateway itself, or a ZooKeeper ensemble.',
     }),
-    FENCEGATE_ZOOKEEPER_CONNECT: Type.String({ minLength: 1, description: 'host:port,host:port of the ensemble.' }),
+    FENCEGATE_ZOOKEEPER_CONNECT: Type.String({
+      minLength: 1,
+      description: 'host:port,host:port of the ensemble, with a path (chroot) at the end if you like.',
+    }),
     FENCEGATE_ZOOKEEPER_ROOT: Type.String({
       pattern: '^(/[^/]+)+$',
       errorMessage: 'an absolute path such as /locks',
@@ -55,7 +58,7 @@ export const ENVIRONMENT_SCHEMA = Type.Object(
       minimum: 0,
       maximum: 65_535,
       default: 0,
-      description: 'Port of the gRPC lock service; 0 = off. This version has no gRPC.',
+      description: 'Port of the gRPC lock service, on the same address; 0 = off.',
     }),
     FENCEGATE_LOG_LEVEL: Type.Union(
       (['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const).map((level) => Type.Literal(level)),

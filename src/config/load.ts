@@ -31,6 +31,7 @@ export function loadConfig(environment: Environment, directory: string): Config 
   const config: Config = {
     host: withoutBrackets(values.FENCEGATE_HOST),
     port: values.FENCEGATE_PORT,
+    grpcPort: values.FENCEGATE_GRPC_PORT === 0 ? null : values.FENCEGATE_GRPC_PORT,
     dataDir,
     volumes,
     sampleVolume,
@@ -48,6 +49,7 @@ export function loadConfig(environment: Environment, directory: string): Config 
     },
     drainMs: values.FENCEGATE_DRAIN_MS,
     takeoverAfterMs: values.FENCEGATE_TAKEOVER_AFTER_MS,
+    zookeeper: zookeeperSettings(values, absolute),
     signingKeys: (settings.signing_keys ?? []).map(({ id, file: keyFile }) => ({ id, file: resolve(directory, keyFile) })),
     audit: {
       keepDays: settings.audit?.keep_days ?? null,
@@ -58,6 +60,13 @@ export function loadConfig(environment: Environment, directory: string): Config 
   checkTogether(config, values, problems);
   if (problems.length > 0) throw new ConfigError(problems);
   return deepFreeze(config);
+}
+
+function zookeeperSettings(values: EnvironmentValues, absolute: (path: string | undefined) => string | null): Config['zookeeper'] {
+  const connect = values.FENCEGATE_ZOOKEEPER_CONNECT;
+  if (values.FENCEGATE_COORDINATOR !== 'zookeeper' || connect === undefined) return null;
+  const { FENCEGATE_ZOOKEEPER_ROOT: root, FENCEGATE_ZOOKEEPER_SESSION_MS: sessionMs, FENCEGATE_ZOOKEEPER_AUTH_FILE: authFile } = values;
+  return { connect, root, sessionMs, authFile: absolute(authFile) };
 }
 
 function readSettings(values: EnvironmentValues, directory: string, problems: string[]): (CheckedYaml<FileSettings> & { source: string }) | null {

@@ -28,6 +28,13 @@ export function readAuditKeys(config: Config): Buffer[] {
   return config.audit.keyFile === null ? [] : [readKey(config.audit.keyFile)];
 }
 
+/** `user:password` for digest authentication. Throws `ConfigError`. */
+export function readZookeeperAuth(path: string): string {
+  const text = read(path).toString('utf8').trim();
+  if (!/^[^:\s]+:\S+$/.test(text)) throw new ConfigError([`${path}: one line, user:password, is expected`]);
+  return text;
+}
+
 /** The bytes of the file without one trailing line break, which editors add. */
 function readKey(path: string): Buffer {
   const bytes = read(path);

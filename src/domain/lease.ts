@@ -58,6 +58,11 @@ export interface WriteLeases {
   facts(resource: Resource, presented: FencingToken | null): Promise<TokenFacts>;
   /** The commit section's own check, synchronous and authoritative: a live exclusive lease on `resource` whose token is the mark. Pins it, or throws 412. */
   pin(resource: Resource, token: FencingToken): Pin;
+  /**
+   * Waits while the coordinator is not in contact, at most `waitMs`; at once where a write under `token` may be finished without.
+   * Rejects with `coordinator_suspended`, `coordinator_unavailable`, or the signal's reason.
+   */
+  inContact(resource: Resource, token: FencingToken | null, waitMs: number, signal: AbortSignal): Promise<void>;
   /** Stands in line like everybody else. Rejects with `resource_locked` (holder's client id, queue length), `queue_full`, `coordinator_*`, or the signal's reason. */
   acquireImplicit(request: ImplicitLeaseRequest): Promise<ImplicitLease>;
   /** Somebody holds the resource now (for `X-Lock-Wait-Ms: 0` before the body); `null` when free. */

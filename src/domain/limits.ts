@@ -76,6 +76,17 @@ export const LIMITS = {
   watchCommentMs: 15_000,
   watchesMax: 10_000,
   eventLoopDelayMsMax: 2_000,
+
+  /** A heartbeat of `heartbeatBatchMax` sessions fits. */
+  grpcMessageBytesMax: 524_288,
+  /** Calls that are open at once, most of them waiting for a lock. */
+  grpcCallsMax: 20_000,
+  grpcStreamsPerConnectionMax: 10_000,
+  /** A client that does not answer pings is gone: its waiting calls leave the line after both times. */
+  grpcPingEveryMs: 15_000,
+  grpcPingAnswerMs: 10_000,
+  grpcIdleConnectionMs: 600_000,
+  grpcHealthEveryMs: 1_000,
   rateLimitPrincipalsMax: 100_000,
 
   auditPageDefault: 100,
@@ -166,6 +177,15 @@ export const LIMITS = {
   stampRefreshMs: 1_000,
   ownerHeartbeatMs: 1_000,
   refusalWindowMs: 1_000,
+
+  /** After an answer that says nothing, before the ensemble is asked again. */
+  zookeeperRetryMs: 100,
+  /** How often a write that waits for the coordinator looks whether there is contact again. */
+  contactPollMs: 100,
+  /** How often a child is made again whose parent is gone again. */
+  zookeeperCreatesMax: 5,
+  /** How many version-checked changes of one node may be overtaken by somebody else's. */
+  zookeeperSetsMax: 20,
 
   doctorLocksMax: 1_000,
   /** Findings of one kind; the newest or first of them are enough to act on. */

@@ -88,6 +88,8 @@ export interface LockService {
   acquire(caller: Caller, request: AcquireRequest, signal: AbortSignal): Promise<{ readonly lease: LeaseView; readonly created: boolean }>;
   /** For a waiter the long poll that keeps its place. Rejects with `lease_not_found`. */
   lease(caller: Caller, leaseId: string, waitMs: number, signal: AbortSignal): Promise<LeaseView>;
+  /** The lease on `resource` that has this token, live or ended within the hour, for its own principal. Rejects with `lease_not_found`, `not_lease_owner`. */
+  leaseWithToken(caller: Caller, resource: Resource, token: FencingToken): Promise<LeaseView>;
   renew(caller: Caller, leaseId: string): Promise<LeaseView>;
   /** To `shared`: done when it resolves. To `exclusive`: done, or still `shared` when it waits for the other readers (`lease` polls for the end of that; converting to `shared` gives it up). Rejects with `upgrade_conflict`, `lease_not_held`. */
   convert(caller: Caller, leaseId: string, mode: LeaseMode, signal: AbortSignal): Promise<LeaseView>;

@@ -1,5 +1,5 @@
 /** Step 4: bytes go to a new file in the incarnation directory. The lock of a token-less write is not held meanwhile. */
-import { refuse } from '../domain/errors.ts';
+import { GatewayError, refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
@@ -62,7 +62,12 @@ async function receive(deps: WriteDeps, operation: Operation, request: StageRequ
 /** A long upload learns at once that its lease is over; with `X-Lease-Keepalive` the flowing bytes renew it. */
 function assertStillHeld(deps: WriteDeps, operation: Operation, resource: Resource, token: FencingToken): void {
   if (operation.envelope.keepAlive && deps.leases.keepAlive(resource, token)) return;
-  deps.leases.pin(resource, token).leave();
+  try {
+    deps.leases.pin(resource, token).leave();
+  } catch (thrown) {
+    // The commit waits for contact; the bytes may arrive meanwhile.
+    if (!(thrown instanceof GatewayError) || thrown.code !== 'coordinator_suspended') throw thrown;
+  }
 }
 
 export function wantsSha512(digests: ExpectedDigests): boolean {

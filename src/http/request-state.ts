@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
+import type { Access } from '../domain/access.ts';
 import type { AuditAction } from '../domain/audit-record.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller, Principal } from '../domain/principal.ts';
-import type { Access } from './authorize.ts';
 import { labelValue } from './header-values.ts';
 
 /** What a request has gathered on its way in. */

@@ -2,17 +2,8 @@
  * Step 2 of a write over HTTP: naming. The framework's router decodes wildcards more than once would be safe (trap F20), so the
  * paths that name resources never reach it: it sees a fixed placeholder, and the raw path is decoded here, once.
  */
-import { type GatewayError, refuse } from '../domain/errors.ts';
-import {
-  isHiddenSegment,
-  isVolumeName,
-  type Resource,
-  resourceOf,
-  segmentsFromText,
-  segmentsFromUrl,
-  splitResourceName,
-} from '../domain/resource.ts';
-import type { Volumes } from '../domain/volume.ts';
+import { refuse } from '../domain/errors.ts';
+import { isVolumeName, segmentsFromText, segmentsFromUrl } from '../domain/resource.ts';
 
 /** Prefixes below which everything is `{volume}/{path}`. */
 const RESOURCE_PREFIXES = ['/v1/files/', '/v1/locks/', '/v1/watch/', '/v1/admin/fences/'] as const;
@@ -78,35 +69,7 @@ export function namedTarget(target: string): NamedTarget {
   return { volume, segments: segmentsFromUrl(directory ? rest.slice(0, -1) : rest), directory };
 }
 
-/** Whose names are hidden: readers are told that nothing is there, writers that the name is not valid. */
-export type NameUse = 'read' | 'write';
-
-/** Makes the resource of a named target. Throws `volume_not_found`, and for hidden names `not_found` or `invalid_path`. */
-export function resourceNamed(volumes: Volumes, volume: string, segments: readonly string[], use: NameUse): Resource {
-  const folds = foldsNames(volumes, volume);
-  if (segments.some(isHiddenSegment)) throw hidden(use);
-  if (segments.length === 0) throw refuse('invalid_path', 'The root of a volume cannot be written, leased or removed.');
-  return resourceOf(volume, segments, folds);
-}
-
-/** A resource as JSON bodies carry it: `volume/path`, plain text, no trailing slash. */
-export function resourceFromText(volumes: Volumes, text: string, use: NameUse): Resource {
-  const { volume, segments } = splitResourceName(text);
-  return resourceNamed(volumes, volume, segments, use);
-}
-
 /** Checks a plain-text path of a query. */
 export function pathFromText(text: string): string {
   return segmentsFromText(text).join('/');
-}
-
-/** A lock-only volume has names, but no file system that could fold them. */
-function foldsNames(volumes: Volumes, volume: string): boolean {
-  return volumes.policy(volume).path !== null && volumes.get(volume).folds;
-}
-
-function hidden(use: NameUse): GatewayError {
-  return use === 'read'
-    ? refuse('not_found', 'There is nothing of this name.')
-    : refuse('invalid_path', 'Names like .fencegate and .nfs* belong to the gateway or to NFS.');
 }

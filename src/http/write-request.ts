@@ -1,16 +1,17 @@
 /** What the routes that write have in common: name, check the scope, read the envelope, hand over, answer. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { scopeRefusal } from '../domain/access.ts';
 import { refuse } from '../domain/errors.ts';
+import { type NameUse, resourceFromText, resourceNamed } from '../domain/named-resource.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { WriteAnswer, WriteEnvelope } from '../domain/write.ts';
-import { scopeRefusal } from './authorize.ts';
 import { assertIdentityCoding, readEnvelope } from './envelope.ts';
 import { declaredBytesOf } from './exchange.ts';
 import type { HttpDeps } from './http-deps.ts';
 import { RequestBody } from './request-body.ts';
 import { requestSignal } from './request-signal.ts';
 import { callerOf, principalOf } from './request-state.ts';
-import { type NamedTarget, type NameUse, namedTarget, resourceFromText, resourceNamed } from './request-target.ts';
+import { type NamedTarget, namedTarget } from './request-target.ts';
 
 /** Throws `forbidden` for a name outside the principal's scopes. Sets what an audit record of a refusal is about. */
 function admitName(request: FastifyRequest, volume: string, path: string): void {

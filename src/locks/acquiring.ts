@@ -22,6 +22,8 @@ export interface AcquiringDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly epoch: string;
+  /** Throws `coordinator_suspended`, `coordinator_unavailable`. */
+  readonly assertContact: () => void;
   readonly policy: (volume: string) => VolumePolicy;
   readonly coordinator: Coordinator<Lease>;
   readonly desk: LeaseDesk;
@@ -58,6 +60,7 @@ export class Acquiring {
     const session = request.sessionId === null ? null : this.#deps.sessions.own(caller, request.sessionId);
     const holdId = request.holdId ?? newHoldId(this.#deps.random);
     const existing = session === null ? null : leaseOver(session, terms.resources);
+    this.#deps.assertContact();
     if (existing !== null) {
       await this.#again(caller, existing, request, holdId, signal);
       return { lease: this.#deps.views.lease(existing, holdId), created: false };
@@ -103,12 +106,17 @@ export class Acquiring {
   /** Resolves with the lease held, or still waiting when `waitMs` is over. A wait that cannot succeed any more rejects. */
   async #outcome(caller: Caller, lease: Lease, waitMs: number, holdId: string, signal: AbortSignal): Promise<void> {
     const { clock, desk } = this.#deps;
-    if (waitMs === 0 && lease.phase === 'waiting') desk.withdraw(lease, this.#occupied(lease));
     const untilMs = clock.monotonicMs() + waitMs;
     let outcome: 'changed' | 'time' | 'aborted' = 'changed';
     while (lease.phase === 'waiting' || lease.phase === 'granting') {
-      // A grant that is under way is waited for: it is a matter of one disk commit, and a try must not give it away.
-      const restMs = lease.phase === 'granting' ? Number.POSITIVE_INFINITY : Math.max(0, untilMs - clock.monotonicMs());
+      // A grant that is under way is waited for: it is a matter of one disk commit, and a try must not give it away. Neither does
+      // a try leave before the coordinator has looked.
+      const undecided = lease.phase === 'granting' || (waitMs === 0 && !lease.stands);
+      if (waitMs === 0 && !undecided) {
+        desk.withdraw(lease, this.#occupied(lease));
+        break;
+      }
+      const restMs = undecided ? Number.POSITIVE_INFINITY : Math.max(0, untilMs - clock.monotonicMs());
       outcome = await waitForChange(lease, clock, restMs, signal);
       desk.now();
       if (outcome === 'aborted') break;

@@ -11,6 +11,8 @@ export interface ConvertingDeps {
   readonly clock: Clock;
   readonly coordinator: Coordinator<Lease>;
   readonly desk: LeaseDesk;
+  /** Throws `coordinator_suspended`, `coordinator_unavailable`. */
+  readonly assertContact: () => void;
 }
 
 /** Upgrade and downgrade of a held lease (R21). An upgrade is a grant with a new token; a downgrade keeps its number. */
@@ -23,6 +25,7 @@ export class Converting {
 
   /** Downgrades, or begins to upgrade and waits only for what is already decided. The lease is held. */
   async convert(caller: Caller, lease: Lease, mode: LeaseMode, signal: AbortSignal): Promise<void> {
+    this.#deps.assertContact();
     if (mode === 'shared') await this.#downgrade(caller, lease, signal);
     else if (lease.told?.mode === 'shared' || lease.downgrade !== null) await this.#begin(lease, signal);
   }
@@ -34,7 +37,8 @@ export class Converting {
     await this.#begin(lease, signal);
     while (lease.upgrading) {
       const restMs = untilMs - clock.monotonicMs();
-      const outcome = restMs <= 0 ? 'time' : await waitForChange(lease, clock, restMs, signal);
+      const outcome =
+        restMs <= 0 && lease.stands ? 'time' : await waitForChange(lease, clock, lease.stands ? restMs : Number.POSITIVE_INFINITY, signal);
       desk.now();
       if (outcome === 'changed' || !lease.upgrading) continue;
       this.#giveUp(lease);
@@ -48,6 +52,7 @@ export class Converting {
     if (lease.upgrading) return;
     lease.failure = null;
     lease.upgrading = true;
+    lease.stands = false;
     if (!this.#deps.coordinator.upgrade(lease)) {
       lease.upgrading = false;
       throw refuse('upgrade_conflict', 'Another reader is already becoming the writer: both would wait for each other.', {
@@ -74,11 +79,17 @@ export class Converting {
 
   /** Until a decided conversion may be told; a failure is thrown once. */
   async #settled(lease: Lease, signal: AbortSignal): Promise<void> {
-    while (lease.phase === 'held' && !lease.upgrading && (lease.downgrade !== null || lease.mode !== lease.told?.mode)) {
+    while (lease.phase === 'held' && undecided(lease)) {
       if ((await waitForChange(lease, this.#deps.clock, Number.POSITIVE_INFINITY, signal)) === 'aborted') throw signal.reason;
     }
     const { failure } = lease;
     lease.failure = null;
     if (failure !== null) throw failure;
   }
+}
+
+/** The coordinator has not looked yet, or what it decided may not be told yet. */
+function undecided(lease: Lease): boolean {
+  if (lease.upgrading) return !lease.stands;
+  return lease.downgrade !== null || lease.mode !== lease.told?.mode;
 }

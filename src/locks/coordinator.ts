@@ -17,6 +17,8 @@ export interface Claim {
   /** In canonical order; taken one after the other, the earlier held while waiting for the later. */
   readonly resources: readonly Resource[];
   readonly priority: number;
+  /** How long nobody is granted after an unclean end, ms. */
+  readonly lockDelayMs: number;
   /** Grows with every claim: tells the youngest. */
   readonly createdOrder: number;
   /** The mode asked for, or held; changed by the coordinator when a conversion is decided. */
@@ -27,10 +29,12 @@ export interface Claim {
   lapse(): void;
   /** Everything is taken (or the upgrade done) and the token minted. Nobody has been told. */
   granted(token: FencingToken): void;
-  /** It stands in line and nobody let it in: called once for each resource at which that happens. */
+  /** It stands in line, or asks to become exclusive, and nobody let it in. May be called again. */
   waits(): void;
   /** The claim has left, because a line was full further on. */
   refused(error: GatewayError): void;
+  /** A third party took away what it holds in the coordinator: the lease is over, and must leave. */
+  vanished(): void;
   /** Chosen to give way; must leave (a waiter) or give up its upgrade. */
   deadlocked(cycle: readonly DeadlockStep[]): void;
 }
@@ -74,20 +78,28 @@ export interface Coordinator<C extends Claim> {
   /** Exclusive to shared, in place, same token; readers in line come in. */
   downgrade(claim: C): void;
   /** Mints a token that nobody gets and raises the mark of every resource of the claim to it. */
-  fence(claim: C): FencingToken;
+  fence(claim: C): FencingToken | Promise<FencingToken>;
   /** While closed, nobody new is granted (grace period of a break). */
   close(resource: Resource): void;
   reopen(resource: Resource): void;
-  /** Puts a lease from before a restart back as a holder. */
-  seat(claim: C, token: FencingToken): void;
-  holdBack(resource: Resource, delayMs: number): void;
   look(resourceKey: string): ResourceLook<C> | null;
+  /** Resolves when `look` says what the coordinator itself says, and not only what this gateway last saw of it (R26). */
+  refresh(resource: Resource): Promise<void>;
   /** Everything that is held or waited for, oldest first, after the entry `afterId`. */
   entries(afterId: number): Iterable<{ readonly id: number; readonly look: ResourceLook<C> }>;
   /** 1 = next; `null` when it does not wait. */
   position(claim: C): number | null;
   waitFor(limit: number): readonly WaitLink[];
+  /** The node of a resource. */
+  resourcePath(resource: Resource): string;
   /** Where this claim stands at its first resource, in the manner of a ZooKeeper path. */
   nodePath(claim: C): string;
   stop(): void;
+}
+
+/** A coordinator whose holders outlive a restart of the gateway. */
+export interface SeatingCoordinator<C extends Claim> extends Coordinator<C> {
+  /** Puts a lease from before a restart back as a holder. */
+  seat(claim: C, token: FencingToken): void;
+  holdBack(resource: Resource, delayMs: number): void;
 }

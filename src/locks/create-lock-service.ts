@@ -14,9 +14,9 @@ import type { VolumePolicy } from '../domain/volume.ts';
 import { Acquiring } from './acquiring.ts';
 import { BreakDesk, type BreakRequest } from './break-desk.ts';
 import { Converting } from './converting.ts';
+import type { Coordination } from './coordination.ts';
 import { EarlierEpochs } from './earlier-epochs.ts';
-import { EmbeddedCoordinator } from './embedded/embedded-coordinator.ts';
-import { Mint } from './embedded/mint.ts';
+import { embeddedCoordination } from './embedded/embedded-coordination.ts';
 import { endKinds } from './end-kinds.ts';
 import { EventRing } from './event-ring.ts';
 import { Granting } from './granting.ts';
@@ -31,6 +31,7 @@ import { LockFigureBoard, type LockFigures } from './lock-figures.ts';
 import { LeaseService } from './lock-service.ts';
 import { LockViews } from './lock-views.ts';
 import { LockWatch } from './lock-watch.ts';
+import { Pinnable } from './pinnable.ts';
 import { ReconnectGate } from './reconnect-gate.ts';
 import { Refusals } from './refusals.ts';
 import { restoreLocks } from './restore.ts';
@@ -51,6 +52,8 @@ export interface LockServiceDeps {
   readonly statusOf: (code: ErrorCode) => number;
   /** For audit records; `null` for a lock-only volume. */
   readonly fenceLevel: (volume: string) => FenceLevel | null;
+  /** `null`: the embedded one. */
+  readonly coordination?: ((queueMax: (volume: string) => number) => Coordination) | null;
   /** Part of what signed tokens are signed over. */
   readonly coordinatorId: string;
   /** The first signs, all verify; empty: no volume has `tokens: signed`. */
@@ -85,14 +88,16 @@ export interface Locks {
   stop(): void;
 }
 
-/** Builds the lock service with the embedded coordinator: the whole wiring of this room. */
+/** Builds the lock service over one coordinator: the whole wiring of this room. */
 export function createLockService(deps: LockServiceDeps): Locks {
   const { clock, random, journal, policy } = deps;
-  const { mint, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals } = buildParts(deps);
+  const { coordination, pinnable, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals } =
+    buildParts(deps);
   const { epoch } = epochs;
-  const converting = new Converting({ clock, coordinator, desk });
+  const assertContact = contactAssertion(coordination);
+  const converting = new Converting({ clock, coordinator, desk, assertContact });
   const gate = new ReconnectGate(clock, random);
-  const acquiring = new Acquiring({ clock, random, epoch, policy, coordinator, desk, ledger, sessions, views, converting });
+  const acquiring = new Acquiring({ clock, random, epoch, assertContact, policy, coordinator, desk, ledger, sessions, views, converting });
   const sessionDesk = new SessionDesk({ clock, sessions, table, desk, ledger, gate });
   const service = new LeaseService({ clock, journal, table, desk, ledger, views, gate, refusals, acquiring, converting, sessionDesk, epochs });
   const nextOrder = (): number => acquiring.nextOrder();
@@ -103,7 +108,20 @@ export function createLockService(deps: LockServiceDeps): Locks {
       return false;
     }
   };
-  const writeLeases = new LocksForWrites({ clock, random, epoch, journal, coordinator, table, desk, ledger, signedTokens, nextOrder });
+  const writeLeases = new LocksForWrites({
+    clock,
+    random,
+    epoch,
+    journal,
+    coordinator,
+    coordination,
+    pinnable,
+    table,
+    desk,
+    ledger,
+    signedTokens,
+    nextOrder,
+  });
   const breaking = new BreakDesk({ clock, coordinator, desk, journal, events, audit });
   const conditions = new LeaseConditions({ clock, table, desk });
   const figures = new LockFigureBoard(coordinator, clock);
@@ -116,6 +134,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
     desk.decide(over.map((lease) => ({ lease, end: endKinds.lost() })));
     await Promise.allSettled(over.filter((lease) => lease.pins === 0).map((lease) => desk.endTold(lease)));
   };
+  followContact(coordination, events, () => void endAll('lost', null));
   return {
     service,
     writeLeases,
@@ -128,15 +147,19 @@ export function createLockService(deps: LockServiceDeps): Locks {
     conditions: () => conditions.all(),
     endGone: (caller, leaseRef) => conditions.endGone(caller, leaseRef),
     figures: () => figures.read(),
-    readiness: () => ({ kind: coordinator.kind, state: 'connected', sessionMs: null }),
+    readiness: () => coordination.readiness(),
     async restore(start, { above, comeBack }) {
-      mint.raiseTo(above);
-      mint.raiseTo(start.highestMark() ?? 0n);
-      await restoreLocks({ clock, journal, coordinator, table, desk, ledger, audit, sessions, nextOrder, isVolume }, start, comeBack);
+      coordination.raiseAbove(above);
+      coordination.raiseAbove(start.highestMark() ?? 0n);
+      await restoreLocks(
+        { clock, journal, coordinator: coordination.seating, table, desk, ledger, audit, sessions, nextOrder, isVolume },
+        start,
+        comeBack,
+      );
     },
-    raiseAbove: (token) => mint.raiseTo(token),
+    raiseAbove: (token) => coordination.raiseAbove(token),
     async rebase(base) {
-      mint.raiseTo(base);
+      await coordination.rebase(base);
       await endAll('lost', null);
     },
     endAll,
@@ -148,23 +171,39 @@ export function createLockService(deps: LockServiceDeps): Locks {
   };
 }
 
+/** Watches hear of it; a lost session voids everything that is held or waited for. */
+function followContact(coordination: Coordination, events: EventRing, onLost: () => void): void {
+  coordination.onState((state) => {
+    if (state === 'suspended' || state === 'reconnected') events.contact(state);
+    if (state === 'lost') onLost();
+  });
+}
+
+function contactAssertion(coordination: Coordination): () => void {
+  return () => {
+    const refusal = coordination.refusal();
+    if (refusal !== null) throw refusal;
+  };
+}
+
 /** The parts that need nothing but each other. */
 function buildParts(deps: LockServiceDeps) {
   const { clock, random, journal, policy } = deps;
-  const mint = new Mint(0n);
   const queueMax = (volume: string): number => Math.min(policy(volume).limits.queueLength, LIMITS.contendersPerResourceMax);
-  const coordinator = new EmbeddedCoordinator<Lease>({ clock, mint, queueMax });
+  const coordination = deps.coordination?.(queueMax) ?? embeddedCoordination(clock, queueMax);
+  const { coordinator } = coordination;
   const epochs = new EarlierEpochs(clock);
   const events = new EventRing(clock);
   const holdTimes = new HoldTimes();
   const audit = new LockAudit(clock, deps.fenceLevel);
   const ledger = new LeaseLedger({ journal, clock, audit, nodePath: (lease) => coordinator.nodePath(lease) });
   const table = new LeaseTable(clock, () => void desk.now());
+  const pinnable = new Pinnable({ table, coordination, finishesHeld: (volume) => policy(volume).onCoordinatorLoss === 'finish_held' });
   const granting = new Granting({ clock, coordinator, table, ledger, ceilings: deps.ceilings, events });
-  const desk: LeaseDesk = new LeaseDesk({ clock, coordinator, table, granting, ledger, events, holdTimes });
+  const desk: LeaseDesk = new LeaseDesk({ clock, coordinator, pinnable, table, granting, ledger, events, holdTimes });
   const sessions = new Sessions({ clock, random });
   const signedTokens = new SignedTokens(deps.coordinatorId, deps.signingKeys);
-  const views = new LockViews({ clock, coordinator, table, journal, holdTimes, signedTokens, policy });
+  const views = new LockViews({ clock, coordinator, coordination, table, journal, holdTimes, signedTokens, policy });
   const refusals = new Refusals({ log: deps.refusals, audit, statusOf: deps.statusOf, markOf: (key) => coordinator.look(key)?.mark ?? null });
-  return { mint, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals };
+  return { coordination, pinnable, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals };
 }

@@ -7,7 +7,8 @@ import type { End, Lease } from './lease-record.ts';
 /** An event with what a watch is chosen by; the session's ref never leaves the gateway with it. */
 export interface RingEvent {
   readonly event: LockEvent;
-  readonly resource: Resource;
+  /** `null`: it concerns everything. */
+  readonly resource: Resource | null;
   readonly sessionRef: string | null;
 }
 
@@ -41,6 +42,13 @@ export class EventRing {
     this.lease(end.reason === 'deadlock' ? 'deadlock' : END_EVENTS[end.state], lease, end.reason);
   }
 
+  /** `suspended`, `reconnected`: every watch hears of it. */
+  contact(type: 'suspended' | 'reconnected'): void {
+    const nothing = { resource: null, leaseRef: null, clientId: null, mode: null, fencingToken: null, reason: null };
+    const event: LockEvent = { type, seq: this.#nextSeq, at: rfc3339(this.#clock.wallMs()), ...nothing };
+    this.#put({ event, resource: null, sessionRef: null }, [...this.#listeners.keys()]);
+  }
+
   /** Everything after `seq`, oldest first; `null` when some of it is gone, or when that number was never given. */
   after(seq: number): readonly RingEvent[] | null {
     const first = this.#events[0]?.event.seq ?? this.#nextSeq;
@@ -69,12 +77,16 @@ export class EventRing {
       fencingToken: lease.told?.token ?? null,
       reason,
     };
-    this.#nextSeq += 1;
     const entry = { event, resource, sessionRef: lease.terms.session?.terms.sessionRef ?? null };
-    this.#events.push(entry);
-    if (this.#events.length > 2 * LIMITS.lockEventsMax) this.#events.splice(0, LIMITS.lockEventsMax);
     const topics: EventTopic[] = [`resource ${resource.key}`, 'all'];
     if (entry.sessionRef !== null) topics.push(`session ${entry.sessionRef}`);
+    this.#put(entry, topics);
+  }
+
+  #put(entry: RingEvent, topics: readonly EventTopic[]): void {
+    this.#nextSeq += 1;
+    this.#events.push(entry);
+    if (this.#events.length > 2 * LIMITS.lockEventsMax) this.#events.splice(0, LIMITS.lockEventsMax);
     for (const topic of topics) for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener(entry);
   }
 }

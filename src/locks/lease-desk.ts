@@ -10,14 +10,15 @@ import type { EventRing } from './event-ring.ts';
 import type { Granting } from './granting.ts';
 import type { HoldTimes } from './hold-times.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
-import { type End, Lease, type LeaseEvents, type LeaseTerms } from './lease-record.ts';
+import { type DecidedEnd, type End, Lease, type LeaseEvents, type LeaseTerms } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
-import { leaseEnded, leaseShared, staleToken } from './lock-refusals.ts';
+import type { Pinnable } from './pinnable.ts';
 import type { Session } from './session.ts';
 
 export interface LeaseDeskDeps {
   readonly clock: Clock;
   readonly coordinator: Coordinator<Lease>;
+  readonly pinnable: Pinnable;
   readonly table: LeaseTable;
   readonly granting: Granting;
   readonly ledger: LeaseLedger;
@@ -76,14 +77,13 @@ export class LeaseDesk implements LeaseEvents {
     this.#deps.coordinator.enter(lease);
   }
 
-  /** Puts a lease back as it was before a restart, with a fresh time to live. */
+  /** Puts a lease back as it was before a restart, with a fresh time to live. Its seat in the coordinator is the caller's matter. */
   restore(lease: Lease, told: NonNullable<Lease['told']>, grantedAt: string): void {
     lease.phase = 'held';
     lease.grantedAt = grantedAt;
     lease.grantedMs = this.#deps.clock.monotonicMs();
     this.#deps.table.add(lease);
     this.#deps.table.tell(lease, told);
-    this.#deps.coordinator.seat(lease, told.token);
   }
 
   /** A try that got nothing, or a wait that ran out before its first answer: leaves without a trace, its refusal is the record. */
@@ -107,8 +107,8 @@ export class LeaseDesk implements LeaseEvents {
       if (!lease.open) continue;
       this.#record(lease, end);
       if (lease.pins > 0) continue;
-      if (lease.decided?.fencedBy == null) ready.push(lease);
-      else void this.#fenceThenEnd(lease, lease.decided.fencedBy);
+      if (lease.decided?.fencing == null) ready.push(lease);
+      else void this.#fenceThenEnd(lease, lease.decided);
     }
     this.#takeEffect(ready);
   }
@@ -131,17 +131,12 @@ export class LeaseDesk implements LeaseEvents {
     this.#deps.events.ended(lease, decided.end);
   }
 
-  /** I1. Throws 412 when the lease of `token` may not write here now. */
+  /** I1. Throws 503 while the coordinator is not in contact, 412 when the lease of `token` may not write here now. */
   pin(resource: Resource, token: FencingToken): Pin {
     this.now();
-    const lease = this.#deps.table.liveByToken(token);
-    const told = lease?.told ?? null;
-    const mark = this.#deps.coordinator.look(resource.key)?.mark ?? null;
-    if (lease === null || told === null || !lease.covers(resource.key) || !lease.open || lease.phase !== 'held') throw this.#notHeld(token, mark);
-    if (told.mode !== 'exclusive' || lease.downgrade !== null) throw leaseShared(token);
-    if (mark !== token) throw staleToken(token);
+    const lease = this.#deps.pinnable.lease(resource, token);
     const { resources, principal, clientId, leaseRef } = lease.terms;
-    return { lease: { leaseRef, resources, principal, clientId, ...told }, leave: this.#hold(lease) };
+    return { lease: { leaseRef, resources, principal, clientId, ...lease.told }, leave: this.#hold(lease) };
   }
 
   /** Exclusive to shared, when the last pin has left; until then no new write is admitted. */
@@ -154,7 +149,6 @@ export class LeaseDesk implements LeaseEvents {
   isLive(lease: Lease): boolean {
     return lease.open && this.#deps.clock.monotonicMs() < lease.deadlineMs;
   }
-
   lapse(lease: Lease): void {
     this.end(lease, endKinds.expired());
   }
@@ -166,8 +160,12 @@ export class LeaseDesk implements LeaseEvents {
     void told.then(() => this.#settled(lease));
   }
 
+  vanished(lease: Lease): void {
+    this.end(lease, endKinds.lost());
+  }
   waits(lease: Lease): void {
-    if (lease.terms.session === null || lease.quiet || lease.announced) return;
+    if (!lease.stands) lease.standsNow();
+    if (lease.terms.session === null || lease.quiet || lease.announced || lease.phase !== 'waiting') return;
     lease.announced = true;
     this.#deps.events.lease('waiting', lease, null);
   }
@@ -213,17 +211,28 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   #record(lease: Lease, end: End): void {
-    const fencedBy = end.fence && lease.told !== null ? this.#deps.coordinator.fence(lease) : null;
-    lease.decided = { end, endedAt: null, fencedBy, durable: Promise.resolve(), failed: false };
+    const decided: DecidedEnd = { end, endedAt: null, fencedBy: null, fencing: null, durable: Promise.resolve(), failed: false };
+    lease.decided = decided;
+    if (end.fence && lease.told !== null) decided.fencing = this.#fence(lease, decided);
     this.#deps.table.unkey(lease);
     const session = lease.terms.session;
     if (session !== null && !end.clean && lease.told !== null) session.noteLost(lease.terms.leaseId, this.#deps.clock.monotonicMs());
   }
 
+  async #fence(lease: Lease, decided: DecidedEnd): Promise<void> {
+    const minted = this.#deps.coordinator.fence(lease);
+    try {
+      decided.fencedBy = typeof minted === 'bigint' ? minted : await minted;
+    } catch {
+      // Without a coordinator nothing is granted either: the lease ends, and whoever comes next gets a higher number.
+    }
+  }
+
   /** A volume that cannot take the ceiling cannot be written either, so the end does not hang on it. */
-  async #fenceThenEnd(lease: Lease, token: FencingToken): Promise<void> {
-    await this.#deps.granting.reserve(lease.resources, token).catch(() => undefined);
-    this.#takeEffect([lease]);
+  async #fenceThenEnd(lease: Lease, decided: DecidedEnd): Promise<void> {
+    await decided.fencing;
+    if (decided.fencedBy !== null) await this.#deps.granting.reserve(lease.resources, decided.fencedBy).catch(() => undefined);
+    if (lease.phase !== 'over') this.#takeEffect([lease]);
   }
 
   /** The units go to the journal first, then the places are given up: so the next grant's unit comes after. */
@@ -282,15 +291,10 @@ export class LeaseDesk implements LeaseEvents {
   #unpinned(lease: Lease): void {
     if (lease.pins > 0 || lease.phase === 'over') return;
     if (lease.decided !== null) {
-      if (lease.decided.fencedBy === null) this.#takeEffect([lease]);
-      else void this.#fenceThenEnd(lease, lease.decided.fencedBy);
+      if (lease.decided.fencing === null) this.#takeEffect([lease]);
+      else void this.#fenceThenEnd(lease, lease.decided);
     } else if (lease.downgrade !== null) {
       void this.#deps.granting.downgrade(lease).then(() => this.#settled(lease));
     }
-  }
-
-  #notHeld(token: FencingToken, mark: FencingToken | null): GatewayError {
-    if (mark !== null && mark > token) return staleToken(token);
-    return leaseEnded((this.#deps.table.liveByToken(token) ?? this.#deps.table.endedByToken(token))?.decided ?? null);
   }
 }

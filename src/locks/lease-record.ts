@@ -32,6 +32,8 @@ export interface DecidedEnd {
   readonly end: End;
   endedAt: string | null;
   fencedBy: FencingToken | null;
+  /** Resolves when `fencedBy` is known, or cannot be. */
+  fencing: Promise<void> | null;
   durable: Promise<void>;
   /** The journal refused the unit. */
   failed: boolean;
@@ -66,6 +68,7 @@ export interface LeaseEvents {
   granted(lease: Lease, token: FencingToken): void;
   waits(lease: Lease): void;
   refused(lease: Lease, error: GatewayError): void;
+  vanished(lease: Lease): void;
   deadlocked(lease: Lease, cycle: readonly DeadlockStep[]): void;
 }
 
@@ -83,6 +86,8 @@ export class Lease implements Claim, Timed {
   grantedAt: string | null = null;
   /** A try: it is never told that it waits. */
   quiet = false;
+  /** The coordinator has looked, and did not let it in: until then a try waits for the answer. */
+  stands = false;
   /** Others were told that it waits. */
   announced = false;
   readonly holds = new Set<string>();
@@ -121,6 +126,9 @@ export class Lease implements Claim, Timed {
   get priority(): number {
     return this.terms.priority;
   }
+  get lockDelayMs(): number {
+    return this.terms.lockDelayMs;
+  }
   get createdOrder(): number {
     return this.terms.createdOrder;
   }
@@ -139,6 +147,9 @@ export class Lease implements Claim, Timed {
   }
   refused(error: GatewayError): void {
     this.#events.refused(this, error);
+  }
+  vanished(): void {
+    this.#events.vanished(this);
   }
   deadlocked(cycle: readonly DeadlockStep[]): void {
     this.#events.deadlocked(this, cycle);
@@ -189,6 +200,12 @@ export class Lease implements Claim, Timed {
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
+  }
+
+  /** The coordinator has looked and did not let it in. */
+  standsNow(): void {
+    this.stands = true;
+    this.changed();
   }
 
   /** To be called only for what may be told. */

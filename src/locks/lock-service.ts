@@ -1,5 +1,6 @@
 import type { Clock } from '../domain/clock.ts';
 import { type GatewayError, refuse } from '../domain/errors.ts';
+import type { FencingToken } from '../domain/fencing-token.ts';
 import type { Journal } from '../domain/journal.ts';
 import type { LeaseMode } from '../domain/lease.ts';
 import type { AcquireRequest, LeaseView, LockFilter, LockService, LockView, SessionView } from '../domain/lock-api.ts';
@@ -65,6 +66,15 @@ export class LeaseService implements LockService {
       this.#polled(lease);
     }
     if (lease.phase === 'over') await this.#deps.desk.endTold(lease);
+    return this.#deps.views.lease(lease, null);
+  }
+
+  async leaseWithToken(caller: Caller, resource: Resource, token: FencingToken): Promise<LeaseView> {
+    this.#deps.desk.now();
+    const lease = this.#deps.table.liveByToken(token) ?? this.#deps.table.endedByToken(token);
+    if (lease === null || !lease.resources.some(({ key }) => key === resource.key))
+      throw refuse('lease_not_found', 'There is no lease with this token on this resource.');
+    if (!owns(caller.principal, lease.terms.principal)) throw notOwner();
     return this.#deps.views.lease(lease, null);
   }
 

@@ -8,16 +8,17 @@ import type { LeaseView, LockFilter, LockParty, LockView } from '../domain/lock-
 import type { WatchScope } from '../domain/lock-events.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { VolumePolicy } from '../domain/volume.ts';
+import type { Coordination } from './coordination.ts';
 import type { Coordinator, ResourceLook } from './coordinator.ts';
 import type { HoldTimes } from './hold-times.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
 import type { SignedTokens } from './signed-token.ts';
-import { znodePath } from './znode-path.ts';
 
 export interface LockViewsDeps {
   readonly clock: Clock;
   readonly coordinator: Coordinator<Lease>;
+  readonly coordination: Pick<Coordination, 'remainderMs'>;
   readonly journal: Pick<Journal, 'mark'>;
   readonly holdTimes: HoldTimes;
   readonly table: LeaseTable;
@@ -39,7 +40,8 @@ export class LockViews {
     const { terms, told, state, decided } = lease;
     const granted = lease.phase === 'held' || lease.phase === 'over' ? told : null;
     const live = lease.phase !== 'over';
-    const expiresInMs = live ? Math.max(0, lease.deadlineMs - this.#deps.clock.monotonicMs()) : 0;
+    const restMs = this.#restMs(lease);
+    const expiresInMs = live ? Math.max(0, restMs) : 0;
     return {
       leaseId: terms.leaseId,
       leaseRef: terms.leaseRef,
@@ -92,6 +94,7 @@ export class LockViews {
   }
 
   async lock(resource: Resource): Promise<LockView> {
+    await this.#deps.coordinator.refresh(resource);
     const mark = await this.#deps.journal.mark(resource.key);
     const look = this.#deps.coordinator.look(resource.key);
     if (look !== null) return this.#lookView(look, mark?.token ?? null);
@@ -103,7 +106,7 @@ export class LockViews {
       waiters: [],
       queueLength: 0,
       waitEstimateMs: 0,
-      znodePath: znodePath(resource),
+      znodePath: this.#deps.coordinator.resourcePath(resource),
     };
   }
 
@@ -171,12 +174,18 @@ export class LockViews {
       waiters: waiters.map((lease) => this.#party(lease)),
       queueLength: waiters.length,
       waitEstimateMs: this.#deps.holdTimes.estimateMs(ahead),
-      znodePath: znodePath(look.resource),
+      znodePath: this.#deps.coordinator.resourcePath(look.resource),
     };
   }
 
+  /** What is held is held no longer than the coordinator's proof goes. */
+  #restMs(lease: Lease): number {
+    const ownMs = lease.deadlineMs - this.#deps.clock.monotonicMs();
+    return lease.phase === 'waiting' ? ownMs : Math.min(ownMs, this.#deps.coordination.remainderMs());
+  }
+
   #party(lease: Lease): LockParty {
-    const restMs = lease.deadlineMs - this.#deps.clock.monotonicMs();
+    const restMs = this.#restMs(lease);
     return {
       leaseRef: lease.leaseRef,
       clientId: lease.clientId,

@@ -104,7 +104,8 @@ function topicOf(scope: WatchScope, sessionRef: string | null): EventTopic {
 }
 
 function matcher(scope: WatchScope, sessionRef: string | null): (entry: RingEvent) => boolean {
-  if (scope.of === 'resource') return ({ resource }) => resource.key === scope.resource.key;
-  if (scope.of === 'session') return (entry) => entry.sessionRef === sessionRef;
-  return ({ resource }) => (scope.volume === null || resource.volume === scope.volume) && resource.path.startsWith(scope.pathPrefix);
+  if (scope.of === 'resource') return ({ resource }) => resource === null || resource.key === scope.resource.key;
+  if (scope.of === 'session') return (entry) => entry.resource === null || entry.sessionRef === sessionRef;
+  return ({ resource }) =>
+    resource === null || ((scope.volume === null || resource.volume === scope.volume) && resource.path.startsWith(scope.pathPrefix));
 }

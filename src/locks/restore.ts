@@ -2,7 +2,7 @@ import { type Clock, rfc3339 } from '../domain/clock.ts';
 import type { Journal, JournalOp, JournalStart, StoredLease } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
-import type { Coordinator } from './coordinator.ts';
+import type { SeatingCoordinator } from './coordinator.ts';
 import { conflict } from './decision.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
@@ -16,7 +16,8 @@ import type { Sessions } from './sessions.ts';
 export interface RestoreDeps {
   readonly clock: Clock;
   readonly journal: Pick<Journal, 'commit'>;
-  readonly coordinator: Coordinator<Lease>;
+  /** `null`: its holders do not outlive the process, so nothing comes back. */
+  readonly coordinator: SeatingCoordinator<Lease> | null;
   readonly table: LeaseTable;
   readonly desk: LeaseDesk;
   readonly ledger: LeaseLedger;
@@ -34,15 +35,16 @@ export interface RestoreDeps {
 export async function restoreLocks(deps: RestoreDeps, start: JournalStart, comeBack: boolean): Promise<void> {
   const lost: StoredLease[] = [];
   const over: string[] = [];
-  if (comeBack) {
+  const { coordinator } = deps;
+  if (comeBack && coordinator !== null) {
     const sessions = restoreSessions(deps, start);
     // The newest token first: should two claim one resource, the older of them is over.
     const leases = [...start.leases()].sort((a, b) => (a.token < b.token ? 1 : -1));
     for (const stored of leases) {
       const session = sessions.get(stored.sessionId);
-      if (session === undefined || !stored.resources.every(({ volume }) => deps.isVolume(volume)) || contested(deps.coordinator, stored))
+      if (session === undefined || !stored.resources.every(({ volume }) => deps.isVolume(volume)) || contested(coordinator, stored))
         lost.push(stored);
-      else restoreLease(deps, stored, session);
+      else coordinator.seat(restoreLease(deps, stored, session), stored.token);
     }
     for (const session of sessions.values()) {
       // Made for a lease that did not come back.
@@ -52,7 +54,7 @@ export async function restoreLocks(deps: RestoreDeps, start: JournalStart, comeB
     }
     for (const { resourceKey, delayMs } of start.lockDelays()) {
       deps.ledger.heldBack(resourceKey);
-      deps.coordinator.holdBack(resourceFromKey(resourceKey), delayMs);
+      coordinator.holdBack(resourceFromKey(resourceKey), delayMs);
     }
   } else {
     lost.push(...start.leases());
@@ -73,7 +75,7 @@ function restoreSessions(deps: RestoreDeps, start: JournalStart): Map<string, Se
   return sessions;
 }
 
-function restoreLease(deps: RestoreDeps, stored: StoredLease, session: Session): void {
+function restoreLease(deps: RestoreDeps, stored: StoredLease, session: Session): Lease {
   const { leaseId, leaseRef, resources, mode, principal, clientId, priority, ttlMs, maxHoldMs, lockDelayMs, metadata } = stored;
   const createdMs = deps.clock.monotonicMs();
   const createdOrder = deps.nextOrder();
@@ -98,9 +100,10 @@ function restoreLease(deps: RestoreDeps, stored: StoredLease, session: Session):
   });
   for (const hold of stored.holds) lease.holds.add(hold);
   deps.desk.restore(lease, { mode, token: stored.token }, stored.grantedAt);
+  return lease;
 }
 
-function contested(coordinator: Coordinator<Lease>, stored: StoredLease): boolean {
+function contested(coordinator: SeatingCoordinator<Lease>, stored: StoredLease): boolean {
   return stored.resources.some(({ key }) => coordinator.look(key)?.holders.some((other) => conflict(other.mode, stored.mode)) === true);
 }
 

@@ -3,7 +3,9 @@ import { GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { Journal, Mark } from '../domain/journal.ts';
 import type { HeldLease, ImplicitLease, ImplicitLeaseRequest, Pin, TokenFacts, WriteLeases } from '../domain/lease.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { inCanonicalOrder, type Resource } from '../domain/resource.ts';
+import type { Coordination } from './coordination.ts';
 import type { Coordinator } from './coordinator.ts';
 import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
@@ -11,6 +13,7 @@ import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
 import { PRIORITY_DEFAULT } from './order-key.ts';
+import type { Pinnable } from './pinnable.ts';
 import { leaseRefOf, newLeaseId } from './secret-id.ts';
 import type { SignedTokens } from './signed-token.ts';
 import { waitForChange } from './wait-for-change.ts';
@@ -21,6 +24,8 @@ export interface WriteLeasesDeps {
   readonly epoch: string;
   readonly journal: Pick<Journal, 'mark' | 'endedLease'>;
   readonly coordinator: Coordinator<Lease>;
+  readonly coordination: Coordination;
+  readonly pinnable: Pinnable;
   readonly table: LeaseTable;
   readonly desk: LeaseDesk;
   readonly ledger: LeaseLedger;
@@ -45,6 +50,20 @@ export class LocksForWrites implements WriteLeases {
     return this.#deps.desk.pin(resource, token);
   }
 
+  async inContact(resource: Resource, token: FencingToken | null, waitMs: number, signal: AbortSignal): Promise<void> {
+    const { coordination, pinnable, clock } = this.#deps;
+    const untilMs = clock.monotonicMs() + waitMs;
+    for (;;) {
+      if (signal.aborted) throw signal.reason;
+      const refusal = coordination.refusal();
+      if (refusal === null || (token !== null && pinnable.mayFinish(resource, token, refusal))) return;
+      const restMs = untilMs - clock.monotonicMs();
+      // Without a session there is nothing to wait for: what the caller had is void.
+      if (refusal.code !== 'coordinator_suspended' || restMs <= 0) throw refusal;
+      await waitForContact(clock, Math.min(restMs, LIMITS.contactPollMs), signal);
+    }
+  }
+
   async acquireImplicit(request: ImplicitLeaseRequest): Promise<ImplicitLease> {
     const { clock, desk, ledger } = this.#deps;
     const { signal } = request;
@@ -54,7 +73,8 @@ export class LocksForWrites implements WriteLeases {
     desk.enter(lease);
     const untilMs = clock.monotonicMs() + request.waitMs;
     while (lease.phase === 'waiting' || lease.phase === 'granting') {
-      const restMs = lease.phase === 'granting' ? Number.POSITIVE_INFINITY : untilMs - clock.monotonicMs();
+      const undecided = lease.phase === 'granting' || (request.waitMs === 0 && !lease.stands);
+      const restMs = undecided ? Number.POSITIVE_INFINITY : untilMs - clock.monotonicMs();
       const outcome = restMs <= 0 ? 'time' : await waitForChange(lease, clock, restMs, signal);
       desk.now();
       if (outcome === 'aborted') break;
@@ -189,6 +209,19 @@ export class LocksForWrites implements WriteLeases {
       retryAfterMs: Number.isFinite(restMs) ? Math.max(1_000, Math.min(restMs, 60_000)) : 1_000,
     });
   }
+}
+
+/** Contact comes back for everybody at once, so whoever waits looks again every so often instead of being told. */
+function waitForContact(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      timer.cancel();
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = clock.after(delayMs, done);
+    signal.addEventListener('abort', done);
+  });
 }
 
 function heldLease(lease: Lease, told: NonNullable<Lease['told']>): HeldLease {

@@ -13,8 +13,8 @@ export function znodePath(resource: Resource, root = '/locks'): string {
 }
 
 /** Where a contender stands: below the node of its first resource. */
-export function contenderPath(resources: readonly Resource[], leaseRef: string): string {
+export function contenderPath(resources: readonly Resource[], leaseRef: string, root = '/locks'): string {
   const [first] = resources;
   if (first === undefined) throw new Error('a lease has at least one resource');
-  return `${znodePath(first)}/_c_${leaseRef}`;
+  return `${znodePath(first, root)}/_c_${leaseRef}`;
 }

@@ -9,6 +9,7 @@ interface LockFigures {
 
 export interface GaugeSources {
   lanes(): ReadonlyMap<string, { readonly inFlight: number; readonly queued: number; readonly breaker: string }>;
+  volumes(): readonly { readonly name: string; readonly fenceLevel: string; readonly state: string }[];
   /** Of the volumes that have locks now. */
   locks(): ReadonlyMap<string, LockFigures>;
   journal(): { readonly queueLength: number; readonly inFlight: number; readonly walFramesLeft: number };
@@ -37,6 +38,9 @@ export function gatewayMetrics(sources: GaugeSources): Metrics {
     '1 while a volume does not answer and its calls are refused',
     ['volume'],
     perVolume((lane) => (lane.breaker === 'closed' ? 0 : 1)),
+  );
+  metrics.gauge('fencegate_volume_fence_level', 'Always 1: the labels say what is in force', ['volume', 'level', 'state'], () =>
+    sources.volumes().map(({ name, fenceLevel, state }) => ({ labels: { volume: name, level: fenceLevel, state }, value: 1 })),
   );
   lockGauges(metrics, sources);
   metrics.gauge(

@@ -2,7 +2,17 @@ import { AUDIT_ACTIONS } from '../../src/domain/audit-record.ts';
 import { ERROR_CODES } from '../../src/domain/errors.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { LOCK_EVENT_TYPES } from '../../src/domain/lock-events.ts';
-import { BreakAnswer, BreakBody } from '../../src/http/schemas/admin.ts';
+import {
+  AdminSession,
+  BreakAnswer,
+  BreakBody,
+  CoordinatorState,
+  Doctor,
+  Fence,
+  FixAnswer,
+  RebaseAnswer,
+  VolumeReady,
+} from '../../src/http/schemas/admin.ts';
 import { AuditQuery, Record as AuditRecord, Chain, RecordPage } from '../../src/http/schemas/audit.ts';
 import { Problem } from '../../src/http/schemas/common.ts';
 import { Entry, FileAnswerBody, Listing, Operation, TransferBody, UploadAnswerBody, VolumeList } from '../../src/http/schemas/files.ts';
@@ -49,6 +59,14 @@ const OBJECTS: Readonly<Record<string, Schema>> = {
   AuditChain: Chain,
   BreakLock: BreakBody,
   BreakReport: BreakAnswer,
+  AdminSession,
+  CoordinatorState,
+  VolumeReadiness: VolumeReady,
+  DoctorFinding: Doctor.properties.findings.items,
+  DoctorReport: Doctor,
+  FixReport: FixAnswer,
+  Fence,
+  RebaseReport: RebaseAnswer,
 };
 
 const values = (schema: Schema): readonly unknown[] => schema.enum ?? [];

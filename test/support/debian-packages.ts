@@ -1,7 +1,13 @@
 import { spawnSync } from 'node:child_process';
 
-/** Programs that tests run, and the Debian package that has each. The one list. */
-const NEEDED: Readonly<Record<string, string>> = { curl: 'curl', openssl: 'openssl' };
+/** Programs and files that tests use, and the Debian package that has each. The one list. */
+const NEEDED: Readonly<Record<string, string>> = {
+  curl: 'curl',
+  openssl: 'openssl',
+  java: 'default-jre-headless',
+  '/usr/share/java/zookeeper.jar': 'zookeeper',
+  '/usr/lib/python3/dist-packages/kazoo/__init__.py': 'python3-kazoo',
+};
 
 /** With these more is shown; where they cannot be had, a test says that it is not. */
 const WELCOME: Readonly<Record<string, string>> = { 'lowntfs-3g': 'ntfs-3g' };
@@ -16,7 +22,7 @@ export function installPackages(): void {
 }
 
 function missingOf(programs: Readonly<Record<string, string>>): string[] {
-  const missing = Object.entries(programs).filter(([program]) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0);
+  const missing = Object.entries(programs).filter(([name]) => spawnSync('sh', ['-c', `command -v ${name} || test -e ${name}`]).status !== 0);
   return missing.map(([, name]) => name);
 }
 

@@ -55,6 +55,9 @@ export class FakeLocks implements LockService {
   async lease(...args: Parameters<LockService['lease']>) {
     return this.#called('lease', args);
   }
+  async leaseWithToken(...args: Parameters<LockService['leaseWithToken']>) {
+    return this.#called('leaseWithToken', args);
+  }
   async renew(...args: Parameters<LockService['renew']>) {
     return this.#called('renew', args);
   }

@@ -9,6 +9,8 @@ import type { Step, Steps } from '../../src/domain/steps.ts';
 export interface ChildSettings {
   /** Below what the configuration allows, so that a test need not wait for long. */
   readonly takeoverAfterMs: number | null;
+  /** The same of the session with the ensemble. */
+  readonly zookeeperSessionMs: number | null;
   /** Directories that pass for an NFS mount: its calls may hang, so none of them is made on the main thread. */
   readonly asNetwork: readonly string[];
 }
@@ -77,7 +79,13 @@ const endable = {
 
 const code = await serve(
   async (config, parts) => {
-    const gateway = await compose({ ...config, takeoverAfterMs: settings.takeoverAfterMs ?? config.takeoverAfterMs }, parts, { steps });
+    const { zookeeper } = config;
+    const shortened = {
+      ...config,
+      takeoverAfterMs: settings.takeoverAfterMs ?? config.takeoverAfterMs,
+      zookeeper: zookeeper === null ? null : { ...zookeeper, sessionMs: settings.zookeeperSessionMs ?? zookeeper.sessionMs },
+    };
+    const gateway = await compose(shortened, parts, { steps });
     const start = async (): Promise<{ readonly url: string }> => {
       const started = await gateway.start();
       report({ kind: 'listening', ...started });

@@ -12,6 +12,7 @@ import type { ChildReport, ChildSettings, HoldOrder } from './gateway-child.ts';
 export interface GatewayProcessOptions extends Omit<TestGatewayOptions, 'directory' | 'steps'> {
   /** Overrides what the configuration allows at least. */
   readonly takeoverAfterMs?: number;
+  readonly zookeeperSessionMs?: number;
   /** In a pid namespace of its own: no process outside of it may be judged by, or killed by, its pid. Needs root. */
   readonly ownPidNamespace?: boolean;
   /** Directories that the gateway takes for an NFS mount. */
@@ -76,7 +77,11 @@ export class GatewayProcess {
 
   static async spawn(directory: string, options: GatewayProcessOptions): Promise<GatewayProcess> {
     const environment = await gatewayEnvironment(directory, options);
-    const settings: ChildSettings = { takeoverAfterMs: options.takeoverAfterMs ?? null, asNetwork: options.asNetwork ?? [] };
+    const settings: ChildSettings = {
+      takeoverAfterMs: options.takeoverAfterMs ?? null,
+      zookeeperSessionMs: options.zookeeperSessionMs ?? null,
+      asNetwork: options.asNetwork ?? [],
+    };
     const apart = options.ownPidNamespace === true;
     const child = fork(childScript(), [DIST, JSON.stringify(settings)], {
       ...(apart ? { execPath: 'unshare', execArgv: ['--pid', '--fork', '--kill-child', process.execPath] } : { execArgv: [] }),

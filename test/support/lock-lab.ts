@@ -5,6 +5,7 @@ import type { Caller, Role } from '../../src/domain/principal.ts';
 import { type Resource, resourceOf } from '../../src/domain/resource.ts';
 import type { VolumePolicy } from '../../src/domain/volume.ts';
 import { statusOf } from '../../src/http/status.ts';
+import type { Coordination } from '../../src/locks/coordination.ts';
 import type { Locks } from '../../src/locks/create-lock-service.ts';
 import { createLockService } from '../../src/locks/create-lock-service.ts';
 import type { SigningKey } from '../../src/locks/signed-token.ts';
@@ -55,6 +56,7 @@ export interface LabOptions {
   readonly seed?: number;
   readonly journal?: MemoryJournal;
   readonly clock?: FakeClock;
+  readonly coordination?: (clock: FakeClock, queueMax: (volume: string) => number) => Coordination;
 }
 
 /** A lock service over a fake clock and a journal in memory, and short forms for asking it. */
@@ -67,7 +69,7 @@ export class LockLab {
   readonly locks: Locks;
   #alive = true;
 
-  constructor({ policy = {}, signingKeys = [], seed = 1, journal = new MemoryJournal(), clock = new FakeClock() }: LabOptions = {}) {
+  constructor({ policy = {}, signingKeys = [], seed = 1, journal = new MemoryJournal(), clock = new FakeClock(), coordination }: LabOptions = {}) {
     this.clock = clock;
     this.journal = journal;
     this.locks = createLockService({
@@ -88,6 +90,7 @@ export class LockLab {
       fenceLevel: () => null,
       coordinatorId: 'lab',
       signingKeys,
+      coordination: coordination === undefined ? null : (queueMax) => coordination(clock, queueMax),
     });
   }
 

@@ -25,6 +25,12 @@ export const TIER = {
   killRounds: long ? 60 : 2,
   /** Sessions that come back at once after a restart. */
   returningSessions: long ? 10_000 : 1_500,
+  /** Faults in one small world of the ZooKeeper recipe. */
+  protocolFaults: long ? 3 : 1,
+  /** Times that the link to the ensemble is cut and mended. */
+  linkFlaps: long ? 50 : 8,
+  /** Turns that another client of the ensemble takes while the gateway contends for the same node. */
+  kazooRounds: long ? 2_000 : 40,
   /** Appends of each client. */
   appendsEach: long ? 1_000 : 40,
 } as const;

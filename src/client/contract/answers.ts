@@ -368,3 +368,74 @@ export interface BreakReport {
     }[];
   }[];
 }
+
+export interface AdminSession {
+  readonly session_ref: string;
+  readonly principal: string;
+  readonly client_id: string | null;
+  readonly ttl_ms: number;
+  readonly expires_in_ms: number;
+  readonly lease_count: number;
+}
+
+export interface CoordinatorState {
+  readonly kind: 'embedded' | 'zookeeper';
+  readonly state: 'connected' | 'suspended' | 'reconnected' | 'lost';
+  readonly session_ms: number | null;
+}
+
+export interface VolumeReadiness {
+  readonly name: string;
+  readonly state: 'open' | 'read_only' | 'closed' | 'unavailable' | 'lock_only';
+  readonly fence_level: FenceLevel;
+  readonly reason: string | null;
+}
+
+export interface DoctorFinding {
+  readonly id: string;
+  readonly code: string;
+  readonly severity: 'info' | 'warning' | 'critical';
+  readonly resource: string | null;
+  readonly evidence: Readonly<Record<string, unknown>>;
+  /** What the fix would do */
+  readonly fix: string | null;
+}
+
+export interface DoctorReport {
+  /** When it was looked at; RFC 3339 UTC */
+  readonly at: string;
+  readonly healthy: boolean;
+  readonly findings: readonly DoctorFinding[];
+  readonly sessions: readonly AdminSession[];
+  readonly locks: readonly Lock[];
+  readonly wait_for: readonly {
+    readonly waiter_lease_ref: string;
+    readonly holder_lease_ref: string;
+    readonly resource: string;
+  }[];
+  readonly coordinator: CoordinatorState;
+  readonly volumes: readonly VolumeReadiness[];
+}
+
+export interface FixReport {
+  readonly dry_run: boolean;
+  readonly steps: readonly string[];
+}
+
+export interface Fence {
+  readonly resource: string;
+  /** Fencing token, decimal */
+  readonly high_water_mark: string | null;
+  readonly lease_ref: string | null;
+  readonly principal: string | null;
+  /** It was ever leased by name (policy once_leased) */
+  readonly ever_named: boolean;
+  /** Every token up to this one is void on the volume */
+  readonly floor: string | null;
+}
+
+export interface RebaseReport {
+  /** Fencing token, decimal */
+  readonly base: string;
+  readonly volumes: readonly string[];
+}

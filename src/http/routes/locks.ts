@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { inScope } from '../../domain/access.ts';
 import { refuse } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { WatchScope } from '../../domain/lock-events.ts';
 import { isVolumeName } from '../../domain/resource.ts';
-import { inScope } from '../authorize.ts';
 import { eventStream } from '../event-stream.ts';
 import type { HttpDeps } from '../http-deps.ts';
 import { requestSignal } from '../request-signal.ts';

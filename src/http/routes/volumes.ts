@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
+import { inScope } from '../../domain/access.ts';
 import { refuse } from '../../domain/errors.ts';
 import type { OperationKey, OperationView } from '../../domain/journal.ts';
-import { inScope } from '../authorize.ts';
 import { principalOf } from '../request-state.ts';
 import { answers } from '../schemas/common.ts';
 import { Operation, type OperationBody, OperationParams, OperationQuery, VolumeList, type VolumeListBody } from '../schemas/files.ts';

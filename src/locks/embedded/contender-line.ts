@@ -2,7 +2,8 @@ import { compareOrder, PRIORITY_MAX } from '../order-key.ts';
 
 /** A place in a line; `priority` is the one in force (inheritance may raise it). */
 export interface Queued<T> {
-  readonly sequence: number;
+  /** Set before it is added. */
+  sequence: number;
   priority: number;
   next: T | null;
   previous: T | null;

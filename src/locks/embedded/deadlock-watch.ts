@@ -41,8 +41,17 @@ export class DeadlockWatch<C extends Claim> {
     });
   }
 
-  /** The waits of one resource and what stands in their way, at most `limit`. */
-  links(entry: ResourceEntry<C>, limit: number): WaitLink[] {
+  /** Every wait and what stands in its way, at most `limit`. */
+  allLinks(entries: Iterable<ResourceEntry<C>>, limit: number): readonly WaitLink[] {
+    const links: WaitLink[] = [];
+    for (const entry of entries) {
+      if (links.length >= limit) break;
+      if (entry.queueLength > 0 || entry.upgrader !== null) links.push(...this.#links(entry, limit - links.length));
+    }
+    return links;
+  }
+
+  #links(entry: ResourceEntry<C>, limit: number): WaitLink[] {
     const links: WaitLink[] = [];
     const add = (waiter: C, blockers: Iterable<C>): void => {
       for (const blocker of blockers) {

@@ -1,10 +1,10 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { FencingToken } from '../../domain/fencing-token.ts';
 import type { Resource } from '../../domain/resource.ts';
-import type { Claim, Coordinator, ResourceLook, WaitLink } from '../coordinator.ts';
+import type { Claim, ResourceLook, SeatingCoordinator, WaitLink } from '../coordinator.ts';
 import { admit } from '../decision.ts';
 import { queueFull } from '../lock-refusals.ts';
-import { contenderPath } from '../znode-path.ts';
+import { contenderPath, znodePath } from '../znode-path.ts';
 import { DeadlockWatch } from './deadlock-watch.ts';
 import { HoldBacks } from './hold-backs.ts';
 import type { Mint } from './mint.ts';
@@ -20,7 +20,7 @@ export interface EmbeddedCoordinatorOptions {
 }
 
 /** The coordinator of a single gateway: the lines in memory, tokens from one counter. */
-export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
+export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<C> {
   readonly kind = 'embedded';
   readonly #options: EmbeddedCoordinatorOptions;
   readonly #entries = new Map<string, ResourceEntry<C>>();
@@ -74,6 +74,7 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
     for (const entry of entries) entry.upgrader = claim;
     this.#parties.of(claim.party).upgrading.add(claim);
     for (const entry of entries) this.#decide(entry);
+    if (entries.some((entry) => entry.upgrader === claim)) claim.waits();
     this.#deadlocks.check(claim.party);
     return true;
   }
@@ -129,6 +130,10 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
     return this.#entries.get(resourceKey) ?? null;
   }
 
+  async refresh(): Promise<void> {
+    // The line in memory is the authoritative state.
+  }
+
   *entries(afterId: number): Generator<{ readonly id: number; readonly look: ResourceLook<C> }, void> {
     for (const entry of this.#entries.values()) if (entry.id > afterId) yield { id: entry.id, look: entry };
   }
@@ -139,12 +144,11 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
   }
 
   waitFor(limit: number): readonly WaitLink[] {
-    const links: WaitLink[] = [];
-    for (const entry of this.#entries.values()) {
-      if (links.length >= limit) break;
-      if (entry.queueLength > 0 || entry.upgrader !== null) links.push(...this.#deadlocks.links(entry, limit - links.length));
-    }
-    return links;
+    return this.#deadlocks.allLinks(this.#entries.values(), limit);
+  }
+
+  resourcePath(resource: Resource): string {
+    return znodePath(resource);
   }
 
   nodePath(claim: C): string {
@@ -278,11 +282,8 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
   }
 
   #inherit(changed: readonly ResourceEntry<C>[]): void {
-    inherit(
-      changed,
-      (party) => this.#parties.find(party),
-      (entry) => this.#decide(entry),
-    );
+    const partyOf = (party: object) => this.#parties.find(party);
+    inherit(changed, partyOf, (entry) => this.#decide(entry));
   }
 
   #rekeyed(party: PartyPlaces<C>): readonly ResourceEntry<C>[] {
@@ -292,8 +293,7 @@ export class EmbeddedCoordinator<C extends Claim> implements Coordinator<C> {
   #entry(resource: Resource): ResourceEntry<C> {
     const found = this.#entries.get(resource.key);
     if (found !== undefined) return found;
-    this.#entryCount += 1;
-    const entry = new ResourceEntry<C>(this.#entryCount, resource);
+    const entry = new ResourceEntry<C>(++this.#entryCount, resource);
     this.#entries.set(resource.key, entry);
     return entry;
   }

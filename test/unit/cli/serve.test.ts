@@ -40,9 +40,9 @@ describe('the command line', () => {
     expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
-  it('refuses what it does not know with exit code 2 and a suggestion', async () => {
+  it('refuses what it does not know with exit code 64 and a suggestion', async () => {
     const { code, stderr } = await result(start(['sevre']));
-    expect(code).toBe(2);
+    expect(code).toBe(64);
     expect(stderr).toContain('serve');
   });
 

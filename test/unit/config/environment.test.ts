@@ -98,14 +98,14 @@ describe('the environment', () => {
     expect(problemsOf({ [name]: value })).toHaveLength(1);
   });
 
-  it.each(['zookeeper'])('refuses the coordinator %s in one line, because this version does not have it', (coordinator) => {
-    expect(problemsOf({ FENCEGATE_COORDINATOR: coordinator })).toEqual([
-      'FENCEGATE_COORDINATOR=zookeeper: this version has the embedded coordinator only',
+  it('refuses the coordinator zookeeper without the address of an ensemble', () => {
+    expect(problemsOf({ FENCEGATE_COORDINATOR: 'zookeeper' })).toEqual([
+      'FENCEGATE_COORDINATOR=zookeeper: needs FENCEGATE_ZOOKEEPER_CONNECT, such as zk1:2181,zk2:2181,zk3:2181',
     ]);
   });
 
-  it('refuses a gRPC port, because this version would not listen on it', () => {
-    expect(problemsOf({ FENCEGATE_GRPC_PORT: '9090' })[0]).toContain('has no gRPC service');
+  it('refuses a gRPC port that is the one of HTTP', () => {
+    expect(problemsOf({ FENCEGATE_GRPC_PORT: '8080' })[0]).toContain('a port of its own');
   });
 
   it('never puts a problem on two lines, whatever the value is', () => {

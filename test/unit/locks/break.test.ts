@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import { COORDINATORS } from '../../support/coordinators.ts';
 import { settle } from '../../support/fake-clock.ts';
-import { anybody, callerOf, LockLab, never, resource, tokenOf } from '../../support/lock-lab.ts';
+import { anybody, callerOf, never, resource, tokenOf } from '../../support/lock-lab.ts';
 
 const A = resource('a');
 const root = callerOf('root', null, ['admin']);
 const ask = (graceMs = 0) => ({ resource: A, reason: 'stuck', graceMs });
 
-describe('breaking a lock', () => {
+describe.each(COORDINATORS)('breaking a lock ($coordinator)', ({ LockLab }) => {
   it('R20: needs no id, fences first, is audited, and the next one gets in', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A, { clientId: 'batch' });
@@ -113,7 +114,7 @@ describe('breaking a lock', () => {
   });
 });
 
-describe('lock-delay', () => {
+describe.each(COORDINATORS)('lock-delay ($coordinator)', ({ LockLab }) => {
   it('holds everybody back after an unclean end, for as long as the lease asked, and not after a clean one', async () => {
     const lab = new LockLab();
     await lab.acquire(A, { ttlMs: 1_000, lockDelayMs: 10_000 });

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { COORDINATORS } from '../../support/coordinators.ts';
 import { settle } from '../../support/fake-clock.ts';
-import { anybody, LockLab, never, resource, tokenOf } from '../../support/lock-lab.ts';
+import { anybody, type LockLab, never, resource, tokenOf } from '../../support/lock-lab.ts';
 
 const A = resource('a');
 const convert = (lab: LockLab, leaseId: string, mode: 'shared' | 'exclusive') => lab.locks.service.convert(anybody, leaseId, mode, never);
 
-describe('converting', () => {
+describe.each(COORDINATORS)('converting ($coordinator)', ({ LockLab }) => {
   it('R5: a downgrade keeps the number, lets waiting readers in, and a queued writer waits for the reader', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { COORDINATORS } from '../../support/coordinators.ts';
 import { settle } from '../../support/fake-clock.ts';
-import { anybody, LockLab, never, resource } from '../../support/lock-lab.ts';
+import { anybody, type LockLab, never, resource } from '../../support/lock-lab.ts';
 
 const [A, B, C] = [resource('a'), resource('b'), resource('c')];
 
@@ -8,7 +9,7 @@ async function session(lab: LockLab, clientId: string): Promise<string> {
   return (await lab.locks.service.createSession(anybody, { ttlMs: 3_600_000, clientId })).sessionId;
 }
 
-describe('a deadlock', () => {
+describe.each(COORDINATORS)('a deadlock ($coordinator)', ({ LockLab }) => {
   it('is found and broken: the youngest of equals gives way, with the cycle in the answer', async () => {
     const lab = new LockLab();
     const [s1, s2] = [await session(lab, 'one'), await session(lab, 'two')];

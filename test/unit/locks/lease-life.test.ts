@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { COORDINATORS } from '../../support/coordinators.ts';
 import { settle } from '../../support/fake-clock.ts';
-import { anybody, callerOf, LockLab, never, request, resource, tokenOf } from '../../support/lock-lab.ts';
+import { anybody, callerOf, never, request, resource, tokenOf } from '../../support/lock-lab.ts';
 
 const A = resource('a');
 const B = resource('b');
 
-describe('a lease', () => {
+describe.each(COORDINATORS)('a lease ($coordinator)', ({ LockLab }) => {
   it('is one unit of the journal: mark, session, lease and record, before anybody is told', async () => {
     const lab = new LockLab();
     lab.journal.hold();
@@ -160,7 +161,7 @@ describe('a lease', () => {
   });
 });
 
-describe('waiting', () => {
+describe.each(COORDINATORS)('waiting ($coordinator)', ({ LockLab }) => {
   it('ends with the wait limit of the whole wait', async () => {
     const lab = new LockLab();
     await lab.acquire(A, { ttlMs: 100_000 });
@@ -220,7 +221,7 @@ describe('waiting', () => {
   });
 });
 
-describe('acquiring again in one session', () => {
+describe.each(COORDINATORS)('acquiring again in one session ($coordinator)', ({ LockLab }) => {
   it('gives the same lease and token, counts holds, and counts a retried request once', async () => {
     const lab = new LockLab();
     const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: null, clientId: null });

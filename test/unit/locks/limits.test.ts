@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { anybody, callerOf, LockLab, resource } from '../../support/lock-lab.ts';
+import { COORDINATORS } from '../../support/coordinators.ts';
+import { anybody, callerOf, resource } from '../../support/lock-lab.ts';
 
 const A = resource('a');
 
-describe('bounds', () => {
+describe.each(COORDINATORS)('bounds ($coordinator)', ({ LockLab }) => {
   it('R15: a time to live outside the bounds is refused with the bounds, never clamped', async () => {
     const lab = new LockLab({ policy: { lease: { ttlMsMin: 5_000, ttlMsMax: 60_000 } } });
     for (const ttlMs of [0, 1, 4_999, 60_001, 1.5, Number.NaN]) {

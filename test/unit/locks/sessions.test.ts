@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { anybody, callerOf, LockLab, resource, tokenOf } from '../../support/lock-lab.ts';
+import { COORDINATORS } from '../../support/coordinators.ts';
+import { anybody, callerOf, resource, tokenOf } from '../../support/lock-lab.ts';
 
 const [A, B] = [resource('a'), resource('b')];
 
-describe('a session', () => {
+describe.each(COORDINATORS)('a session ($coordinator)', ({ LockLab }) => {
   it('keeps all its leases alive with one heartbeat, waiters too', async () => {
     const lab = new LockLab();
     await lab.acquire(B, { ttlMs: 3_600_000 });

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { LockEvent, LockReset, WatchScope } from '../../../src/domain/lock-events.ts';
+import { COORDINATORS } from '../../support/coordinators.ts';
 import { settle } from '../../support/fake-clock.ts';
-import { anybody, callerOf, LockLab, resource } from '../../support/lock-lab.ts';
+import { anybody, callerOf, type LockLab, resource } from '../../support/lock-lab.ts';
 
 const [A, B] = [resource('dir/a'), resource('other/b')];
 type Seen = LockEvent | LockReset;
@@ -28,7 +29,7 @@ async function follow(lab: LockLab, scope: WatchScope, afterSeq: number | null =
 
 const ofA: WatchScope = { of: 'resource', resource: A };
 
-describe('a watch', () => {
+describe.each(COORDINATORS)('a watch ($coordinator)', ({ LockLab }) => {
   it('tells the transitions of one resource in order, with token and reason, and of no other', async () => {
     const lab = new LockLab();
     const watch = await follow(lab, ofA);
@@ -140,7 +141,7 @@ describe('a watch', () => {
   });
 });
 
-describe('the list of locks', () => {
+describe.each(COORDINATORS)('the list of locks ($coordinator)', ({ LockLab }) => {
   it('is paged, and filtered by volume, state and age', async () => {
     const lab = new LockLab();
     for (let i = 0; i < 5; i += 1) await lab.acquire(resource(`f${i}`), { ttlMs: 3_600_000 });

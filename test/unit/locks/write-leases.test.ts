@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { fencingToken } from '../../../src/domain/fencing-token.ts';
+import { COORDINATORS } from '../../support/coordinators.ts';
 import { settle } from '../../support/fake-clock.ts';
-import { anybody, callerOf, LockLab, never, resource, tokenOf } from '../../support/lock-lab.ts';
+import { anybody, callerOf, type LockLab, never, resource, tokenOf } from '../../support/lock-lab.ts';
 
 const [A, B] = [resource('a'), resource('b')];
 const implicit = (lab: LockLab, waitMs = 0, resources = [A], signal: AbortSignal = never) =>
   lab.locks.writeLeases.acquireImplicit({ resources, caller: callerOf(null, 'curl'), waitMs, signal });
 
-describe('facts for a verdict', () => {
+describe.each(COORDINATORS)('facts for a verdict ($coordinator)', ({ LockLab }) => {
   it('of a name that was never leased are empty', async () => {
     expect(await new LockLab().locks.writeLeases.facts(A, fencingToken(7n))).toEqual({ mark: null, live: null, atMark: null, everNamed: false });
   });
@@ -79,7 +80,7 @@ describe('facts for a verdict', () => {
   });
 });
 
-describe('a pin', () => {
+describe.each(COORDINATORS)('a pin ($coordinator)', ({ LockLab }) => {
   it('is refused from the moment a new grant is decided, before that grant is durable', async () => {
     const lab = new LockLab();
     const old = await lab.acquire(A);
@@ -120,7 +121,7 @@ describe('a pin', () => {
   });
 });
 
-describe('a token-less write', () => {
+describe.each(COORDINATORS)('a token-less write ($coordinator)', ({ LockLab }) => {
   it('stands in the same line, and its mark goes into the unit of the write', async () => {
     const lab = new LockLab();
     const held = await lab.acquire(A);
@@ -183,7 +184,7 @@ describe('a token-less write', () => {
   });
 });
 
-describe('an upload that keeps its lease alive', () => {
+describe.each(COORDINATORS)('an upload that keeps its lease alive ($coordinator)', ({ LockLab }) => {
   it('renews while bytes flow, and is told when the lease is over', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A, { ttlMs: 2_000 });
@@ -197,7 +198,7 @@ describe('an upload that keeps its lease alive', () => {
   });
 });
 
-describe('a lease id', () => {
+describe.each(COORDINATORS)('a lease id ($coordinator)', ({ LockLab }) => {
   it('is known from its ref one way only', async () => {
     const lab = new LockLab();
     const [mine, other] = [await lab.acquire(A), await lab.acquire(B)];

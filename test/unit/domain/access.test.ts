@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { inScope, roleRefusal } from '../../../src/http/authorize.ts';
+import { inScope, roleRefusal } from '../../../src/domain/access.ts';
 import { anybody, principal } from '../../support/http-fakes.ts';
 
 test.each([

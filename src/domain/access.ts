@@ -1,5 +1,5 @@
-import { type GatewayError, refuse } from '../domain/errors.ts';
-import type { Principal, Role } from '../domain/principal.ts';
+import { type GatewayError, refuse } from './errors.ts';
+import type { Principal, Role } from './principal.ts';
 
 /** What a route asks of its caller (the table of roles in the contract). Pure: no request, no clock. */
 export type Access =

@@ -1,0 +1,59 @@
+import type { LeaseHandle } from '../../client/lease-handle.ts';
+import type { Environment } from '../../config/environment.ts';
+import type { CommandContext } from '../command-context.ts';
+import { shownDuration } from '../durations.ts';
+import { EXIT } from '../exit-codes.ts';
+import { printable } from '../printable.ts';
+import { ChildGroup, ChildNotStarted } from './child-group.ts';
+import { SignalsToChild } from './signals-to-child.ts';
+
+export interface CommandUnderLease {
+  readonly lease: LeaseHandle;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly environment: Environment;
+  /** Between SIGTERM and SIGKILL. */
+  readonly graceMs: number;
+}
+
+/** How the command ended. `lost`: it was ended, or had ended, when the lease was over; its own code counts no more. */
+export interface CommandEnd {
+  readonly code: number;
+  readonly lost: boolean;
+}
+
+/**
+ * Runs a command for as long as the lease is certainly held. By our own clock that is over before it is over at the gateway (the margin of
+ * the lease has the grace in it), so the command is gone before somebody else can be granted the resource, even when nobody can be asked.
+ */
+export async function runUnderLease(context: CommandContext, run: CommandUnderLease): Promise<CommandEnd> {
+  const { lease, command, args, environment, graceMs } = run;
+  const lost = new Promise<'lost'>((resolve) => {
+    const told = (): void => resolve('lost');
+    if (lease.signal.aborted) told();
+    else lease.signal.addEventListener('abort', told, { once: true });
+  });
+  // Looking at the state is what loses a lease whose time ran out while we were stopped.
+  const signals = new SignalsToChild(() => void lease.state);
+  try {
+    const group = await ChildGroup.start(command, args, environment);
+    signals.to(group);
+    const first = await Promise.race([group.ended, lost]);
+    if (first !== 'lost' && lease.state !== 'lost') return { code: first, lost: false };
+    context.host.complain(lossLine(lease, graceMs));
+    if (!(await group.end(graceMs))) context.host.complain('the command did not end, even after SIGKILL: it hangs inside the kernel');
+    return { code: EXIT.leaseLost, lost: true };
+  } catch (thrown) {
+    if (!(thrown instanceof ChildNotStarted)) throw thrown;
+    context.host.complain(thrown.message);
+    return { code: thrown.exitCode, lost: false };
+  } finally {
+    signals.end();
+  }
+}
+
+function lossLine(lease: LeaseHandle, graceMs: number): string {
+  const reason: unknown = lease.signal.reason;
+  const why = reason instanceof Error ? reason.message : 'The lease is lost.';
+  return printable(`${lease.resources.join(', ')}: ${why} The command is ended: SIGTERM, and SIGKILL after ${shownDuration(graceMs)}.`);
+}

@@ -1,0 +1,71 @@
+import type { DoctorFinding, DoctorReport } from '../../client/contract/answers.ts';
+import type { FencegateClient } from '../../client/fencegate-client.ts';
+import type { CommandContext } from '../command-context.ts';
+import { type ConnectionFlags, withClient } from '../connection.ts';
+import { EXIT } from '../exit-codes.ts';
+import { printable } from '../printable.ts';
+import { outJson } from '../screen.ts';
+import { outFacts, outTable } from '../table.ts';
+import { UsageError } from '../usage-error.ts';
+
+export interface DoctorFlags extends ConnectionFlags {
+  readonly json?: boolean;
+  readonly fix?: boolean;
+  readonly dryRun?: boolean;
+}
+
+interface Fixed {
+  readonly finding_id: string;
+  readonly dry_run: boolean;
+  readonly steps: readonly string[];
+}
+
+/** Ends with 0 unless something is critical; after `--fix`, unless something critical is left. */
+export function askDoctor(context: CommandContext, flags: DoctorFlags): Promise<number> {
+  if (flags.dryRun === true && flags.fix !== true) throw new UsageError('--dry-run goes with --fix');
+  return withClient(context, flags, async (client, signal) => {
+    const first = await client.administration.doctor({ signal });
+    const fixed = flags.fix === true ? await fix(client, first.findings, flags.dryRun === true, signal) : [];
+    const changed = fixed.some((one) => !one.dry_run);
+    const report = changed ? await client.administration.doctor({ signal }) : first;
+    if (flags.json === true) outJson(context.screen, flags.fix === true ? { ...report, fixed } : report);
+    else await outReport(context, first, fixed, changed ? report : null);
+    return report.findings.some(({ severity }) => severity === 'critical') ? EXIT.failed : EXIT.ok;
+  });
+}
+
+async function fix(client: FencegateClient, findings: readonly DoctorFinding[], dryRun: boolean, signal: AbortSignal): Promise<Fixed[]> {
+  const fixed: Fixed[] = [];
+  for (const finding of findings) {
+    if (finding.fix === null) continue;
+    fixed.push({ finding_id: finding.id, ...(await client.administration.fix(finding.id, { dryRun, signal })) });
+  }
+  return fixed;
+}
+
+async function outReport({ screen }: CommandContext, report: DoctorReport, fixed: readonly Fixed[], left: DoctorReport | null): Promise<void> {
+  const { coordinator, volumes, sessions, locks, findings } = report;
+  outFacts(screen, {
+    coordinator: `${coordinator.kind}, ${coordinator.state}`,
+    volumes: volumes.map(({ name, state, fence_level: level }) => `${name} ${state} (${level})`).join(', '),
+    sessions: sessions.length,
+    locks: locks.length,
+  });
+  screen.out('\n');
+  if (findings.length === 0) screen.out('nothing is wrong\n');
+  else {
+    const rows = findings.map((finding) => [finding.severity, finding.code, finding.resource, finding.fix ?? 'by hand']);
+    await outTable(screen, ['SEVERITY', 'FINDING', 'RESOURCE', 'FIX'], rows);
+    for (const { code, resource, evidence } of findings) {
+      screen.out(`\n${code}${resource === null ? '' : ` ${printable(resource)}`}\n`);
+      for (const [name, value] of Object.entries(evidence))
+        screen.out(`  ${name}: ${printable(typeof value === 'string' ? value : JSON.stringify(value))}\n`);
+    }
+  }
+  for (const { finding_id: id, dry_run: dryRun, steps } of fixed) {
+    screen.out(`\n${dryRun ? 'would fix' : 'fixed'} ${id}\n`);
+    for (const step of steps) screen.out(`  ${printable(step)}\n`);
+  }
+  if (left !== null)
+    screen.out(`\n${left.findings.length === 0 ? 'nothing is left' : `left: ${left.findings.map(({ code }) => code).join(', ')}`}\n`);
+}

@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { isFencegateError } from '../../client/errors.ts';
+import type { FencegateClient } from '../../client/fencegate-client.ts';
+import type { LeaseHandle } from '../../client/lease-handle.ts';
+import { leaseTimes } from '../child/lease-times.ts';
+import { runUnderLease } from '../child/under-lease.ts';
+import type { CommandContext } from '../command-context.ts';
+import { clientEnvironment, closeSoon, openClient } from '../connection.ts';
+import { EXIT } from '../exit-codes.ts';
+import { interruptible } from '../interruptible.ts';
+import { UsageError } from '../usage-error.ts';
+import { giveBack, type LeaseFlags, leaseVariables, takeLease } from './exec.ts';
+
+const PLACE = '{}';
+
+/**
+ * Takes a lease, gets the file, runs a command on the local copy, and puts the copy back under the lease: so any program that knows only files
+ * becomes one that is fenced. Nothing is put when the command fails, changes nothing, or loses the lease. A copy that could not be put is kept.
+ */
+export async function editFile(context: CommandContext, resource: string, argv: readonly string[], flags: LeaseFlags): Promise<number> {
+  if (!argv.some((word) => word.includes(PLACE))) throw new UsageError(`the command has no ${PLACE} where the name of the local copy goes`);
+  if (resource.endsWith('/')) throw new UsageError('a directory cannot be edited; name a file');
+  leaseTimes(flags);
+  const client = await openClient(context.environment, flags);
+  const directory = await mkdtemp(join(tmpdir(), 'fencegate-edit-'));
+  const copy = new LocalCopy(client, resource, join(directory, basename(resource)));
+  let keep = false;
+  try {
+    const lease = await takeLease(client, resource, flags);
+    const end = await edit(context, { lease, copy, argv, flags }).finally(() => giveBack(context, lease));
+    keep = end.keep;
+    if (end.refusal !== null) throw end.refusal;
+    return end.code;
+  } finally {
+    if (keep) context.host.complain(`what the command made of it is kept in ${copy.path}`);
+    else await rm(directory, { recursive: true, force: true });
+    await closeSoon(client);
+  }
+}
+
+interface Edit {
+  readonly lease: LeaseHandle;
+  readonly copy: LocalCopy;
+  readonly argv: readonly string[];
+  readonly flags: LeaseFlags;
+}
+
+interface EditEnd {
+  readonly code: number;
+  /** The copy is worth keeping: it was changed and did not come back. */
+  readonly keep: boolean;
+  /** Why it was not put back; `null` when nothing was refused. */
+  readonly refusal: unknown;
+}
+
+async function edit(context: CommandContext, { lease, copy, argv, flags }: Edit): Promise<EditEnd> {
+  await interruptible((signal) => copy.fetch(signal));
+  const [command = '', ...args] = argv.map((word) => word.replaceAll(PLACE, copy.path));
+  const environment = { ...clientEnvironment(context.environment, flags), ...leaseVariables(lease, copy.resource) };
+  const { graceMs } = leaseTimes(flags);
+  const { code, lost } = await runUnderLease(context, { lease, command, args, environment, graceMs });
+  const changed = await copy.isChanged();
+  if (lost || code !== EXIT.ok) {
+    context.host.complain(`${copy.resource} was left as it was: ${lost ? 'the lease was lost' : `the command ended with ${code}`}`);
+    return { code, keep: changed, refusal: null };
+  }
+  try {
+    if (changed) await interruptible((signal) => copy.putBack(lease, signal));
+    return { code, keep: false, refusal: null };
+  } catch (refusal) {
+    return { code: EXIT.failed, keep: true, refusal };
+  }
+}
+
+/** The file as the command sees it, and what was there when it came. */
+class LocalCopy {
+  readonly resource: string;
+  readonly path: string;
+  readonly #client: FencegateClient;
+  #etag: string | null = null;
+  #digest = '';
+
+  constructor(client: FencegateClient, resource: string, path: string) {
+    this.#client = client;
+    this.resource = resource;
+    this.path = path;
+  }
+
+  /** A file that is not there yet begins empty. */
+  async fetch(signal: AbortSignal): Promise<void> {
+    try {
+      const download = await this.#client.get(this.resource, { signal });
+      this.#etag = download.etag;
+      await download.saveTo(this.path);
+    } catch (thrown) {
+      if (!isFencegateError(thrown, 'not_found')) throw thrown;
+      await writeFile(this.path, '');
+    }
+    this.#digest = await digestOf(this.path);
+  }
+
+  async isChanged(): Promise<boolean> {
+    return (await digestOf(this.path)) !== this.#digest;
+  }
+
+  /** Only onto what was fetched: a program that went around the gateway may have changed it. */
+  async putBack(lease: LeaseHandle, signal: AbortSignal): Promise<void> {
+    // A weak tag, of a file that somebody else changed a moment ago, never matches.
+    const condition = this.#etag === null ? { ifNoneMatch: '*' } : this.#etag.startsWith('W/') ? {} : { ifMatch: this.#etag };
+    await lease.put(this.resource, { path: this.path }, { ...condition, signal });
+  }
+}
+
+async function digestOf(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return hash.digest('hex');
+}

@@ -1,0 +1,149 @@
+import { randomUUID } from 'node:crypto';
+import { rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { Entry } from '../../client/contract/answers.ts';
+import type { WriteOptions } from '../../client/write-options.ts';
+import type { CommandContext } from '../command-context.ts';
+import { type ConnectionFlags, withClient } from '../connection.ts';
+import { EXIT } from '../exit-codes.ts';
+import { printable } from '../printable.ts';
+import { transferProgress } from '../progress-bar.ts';
+import { outJson } from '../screen.ts';
+import { outTable } from '../table.ts';
+import { UsageError } from '../usage-error.ts';
+
+export interface ReadFlags extends ConnectionFlags {
+  readonly json?: boolean;
+}
+
+export interface WriteFlags extends ReadFlags {
+  /** How long a write without a lease stands in line, ms. */
+  readonly wait?: number;
+  readonly ifMatch?: string;
+  readonly ifNoneMatch?: string;
+}
+
+export interface MoveFlags extends WriteFlags {
+  readonly force?: boolean;
+}
+
+const STANDARD_STREAM = '-';
+
+/** Inside `fencegate exec` the SDK puts the lease of the environment to it. */
+export function putFile(context: CommandContext, local: string, target: string, flags: WriteFlags): Promise<number> {
+  return withClient(context, flags, async (client, signal) => {
+    const resource = target.endsWith('/') ? `${target}${nameOf(local)}` : target;
+    if (local !== STANDARD_STREAM && !(await stat(local)).isFile()) throw new UsageError(`${local} is no file`);
+    const { onProgress, end } = await transferProgress(context.screen, printable(resource));
+    try {
+      const body = local === STANDARD_STREAM ? process.stdin : { path: local };
+      const written = await client.put(resource, body, { ...writeOptions(flags, signal), onProgress });
+      if (flags.json === true) outJson(context.screen, written);
+      else context.screen.out(`${printable(resource)}  ${written.size_bytes} bytes  ${written.etag}  token ${written.fencing_token}\n`);
+      return EXIT.ok;
+    } finally {
+      end();
+    }
+  });
+}
+
+/** A local file is whole or not there: the bytes go to a name of their own first. */
+export function getFile(context: CommandContext, resource: string, target: string | undefined, flags: ReadFlags): Promise<number> {
+  return withClient(context, flags, async (client, signal) => {
+    const local = await localTarget(resource, target);
+    const { onProgress, end } = await transferProgress(context.screen, printable(resource));
+    try {
+      const download = await client.get(resource, { signal, onProgress });
+      if (local === STANDARD_STREAM) {
+        await pipeline(download.stream(), process.stdout, { end: false, signal });
+        return EXIT.ok;
+      }
+      const part = join(dirname(local), `.${basename(local)}.${randomUUID()}.part`);
+      try {
+        await download.saveTo(part);
+        await rename(part, local);
+      } catch (thrown) {
+        await rm(part, { force: true });
+        throw thrown;
+      }
+      const { etag, sizeBytes } = download;
+      if (flags.json === true) outJson(context.screen, { resource, local, etag, size_bytes: sizeBytes });
+      else context.screen.out(`${printable(local)}  ${sizeBytes ?? '?'} bytes  ${etag}\n`);
+      return EXIT.ok;
+    } finally {
+      end();
+    }
+  });
+}
+
+/** Without a name the volumes. */
+export function listDirectory(context: CommandContext, directory: string | undefined, flags: ReadFlags): Promise<number> {
+  return withClient(context, flags, async (client, signal) => {
+    if (directory === undefined) {
+      const volumes = await client.volumes({ signal });
+      if (flags.json === true) outJson(context.screen, volumes);
+      else {
+        const rows = volumes.map((one) => [one.name, one.files ? 'files' : 'locks only', one.require_token, one.read_only ? 'yes' : 'no']);
+        await outTable(context.screen, ['VOLUME', 'KIND', 'TOKEN REQUIRED', 'READ-ONLY'], rows);
+      }
+      return EXIT.ok;
+    }
+    const entries: Entry[] = [];
+    for await (const entry of client.list(directory, { signal })) {
+      if (flags.json === true) outJson(context.screen, entry);
+      else entries.push(entry);
+    }
+    if (flags.json === true) return EXIT.ok;
+    const rows = entries.map((entry) => [
+      entry.type === 'symbolic_link' ? 'link' : entry.type,
+      entry.size_bytes,
+      entry.modified_at,
+      entry.name ?? `base64:${entry.name_base64}`,
+    ]);
+    await outTable(context.screen, ['TYPE', 'BYTES', 'MODIFIED', 'NAME'], rows);
+    return EXIT.ok;
+  });
+}
+
+export function removeFile(context: CommandContext, resource: string, flags: WriteFlags): Promise<number> {
+  return withClient(context, flags, async (client, signal) => {
+    const receipt = await client.delete(resource, writeOptions(flags, signal));
+    if (flags.json === true) outJson(context.screen, { resource, ...receipt });
+    return EXIT.ok;
+  });
+}
+
+export function moveFile(context: CommandContext, from: string, to: string, flags: MoveFlags): Promise<number> {
+  return withClient(context, flags, async (client, signal) => {
+    const target = to.endsWith('/') ? `${to}${nameOf(from)}` : to;
+    const lockWait = flags.wait === undefined ? {} : { lockWaitMs: flags.wait };
+    const moved = await client.move(from, target, { overwrite: flags.force === true, ...lockWait, signal });
+    if (flags.json === true) outJson(context.screen, moved);
+    return EXIT.ok;
+  });
+}
+
+function writeOptions({ wait, ifMatch, ifNoneMatch }: WriteFlags, signal: AbortSignal): WriteOptions {
+  return {
+    ...(wait === undefined ? {} : { lockWaitMs: wait }),
+    ...(ifMatch === undefined ? {} : { ifMatch }),
+    ...(ifNoneMatch === undefined ? {} : { ifNoneMatch }),
+    signal,
+  };
+}
+
+function nameOf(path: string): string {
+  if (path === STANDARD_STREAM) throw new UsageError('what comes from standard input has no name; write VOL/PATH in full');
+  return basename(path);
+}
+
+async function localTarget(resource: string, target: string | undefined): Promise<string> {
+  if (target === STANDARD_STREAM) return target;
+  if (target === undefined) return nameOf(resource);
+  const isDirectory = await stat(target).then(
+    (facts) => facts.isDirectory(),
+    () => false,
+  );
+  return isDirectory ? join(target, nameOf(resource)) : target;
+}

@@ -1,0 +1,102 @@
+import type { Lock, LockParty } from '../../client/contract/answers.ts';
+import type { CommandContext } from '../command-context.ts';
+import { type ConnectionFlags, withClient } from '../connection.ts';
+import { shownDuration } from '../durations.ts';
+import { EXIT } from '../exit-codes.ts';
+import { printable } from '../printable.ts';
+import { outJson } from '../screen.ts';
+import { outFacts, outTable } from '../table.ts';
+
+interface JsonFlags extends ConnectionFlags {
+  readonly json?: boolean;
+}
+
+export interface ListLocksFlags extends JsonFlags {
+  readonly volume?: string;
+  readonly state?: 'held' | 'waiting';
+  readonly olderThan?: number;
+}
+
+export interface BreakFlags extends JsonFlags {
+  readonly reason: string;
+  readonly grace?: number;
+}
+
+export function showLock(context: CommandContext, resource: string, flags: JsonFlags): Promise<number> {
+  return withClient(context, flags, async (client, signal) => {
+    const lock = await client.lock(resource, { signal });
+    if (flags.json === true) {
+      outJson(context.screen, lock);
+      return EXIT.ok;
+    }
+    outFacts(context.screen, {
+      resource: lock.resource,
+      state: lock.holders.length === 0 ? 'free' : `held, ${lock.mode}`,
+      'high-water mark': lock.high_water_mark,
+      'in line': lock.queue_length,
+      'wait estimate': lock.wait_estimate_ms === null ? null : shownDuration(lock.wait_estimate_ms),
+    });
+    const rows = [...lock.holders.map((party) => partyRow('holds', party)), ...lock.waiters.map((party) => partyRow('waits', party))];
+    if (rows.length > 0) {
+      context.screen.out('\n');
+      await outTable(context.screen, ['', 'CLIENT', 'SINCE', 'EXPIRES IN', 'PRIORITY', 'LEASE'], rows);
+    }
+    return EXIT.ok;
+  });
+}
+
+export function listLocks(context: CommandContext, flags: ListLocksFlags): Promise<number> {
+  return withClient(context, flags, async (client, signal) => {
+    const locks: Lock[] = [];
+    const filter = {
+      ...(flags.volume === undefined ? {} : { volume: flags.volume }),
+      ...(flags.state === undefined ? {} : { state: flags.state }),
+      ...(flags.olderThan === undefined ? {} : { olderThanMs: flags.olderThan }),
+      signal,
+    };
+    for await (const lock of client.locks(filter)) {
+      if (flags.json === true) outJson(context.screen, lock);
+      else locks.push(lock);
+    }
+    if (flags.json === true) return EXIT.ok;
+    const rows = locks.map((lock) => [
+      lock.resource,
+      lock.mode,
+      lock.holders.map((holder) => holder.client_id ?? '?').join(', '),
+      lock.holders[0]?.since ?? null,
+      lock.queue_length,
+      lock.high_water_mark,
+    ]);
+    await outTable(context.screen, ['RESOURCE', 'MODE', 'HOLDERS', 'SINCE', 'IN LINE', 'MARK'], rows);
+    return EXIT.ok;
+  });
+}
+
+export function breakLock(context: CommandContext, resource: string, flags: BreakFlags): Promise<number> {
+  return withClient(context, flags, async (client, signal) => {
+    const grace = flags.grace === undefined ? {} : { graceMs: flags.grace };
+    const report = await client.breakLock(resource, { reason: flags.reason, ...grace, signal });
+    if (flags.json === true) {
+      outJson(context.screen, report);
+      return EXIT.ok;
+    }
+    outFacts(context.screen, {
+      resource: report.resource,
+      state: report.deadline === null ? report.state : `${report.state}, at the latest at ${report.deadline}`,
+      'high-water mark': report.high_water_mark,
+    });
+    for (const lease of report.leases) {
+      context.screen.out(
+        `\nlease ${lease.lease_ref} of ${printable(lease.client_id ?? '?')}, token ${lease.fencing_token}, had committed ${lease.committed.length} writes\n`,
+      );
+      if (lease.committed.length === 0) continue;
+      const rows = lease.committed.map((write) => [write.at, write.action, write.resource, write.etag_before, write.etag_after, write.operation_id]);
+      await outTable(context.screen, ['AT', 'ACTION', 'RESOURCE', 'ETAG BEFORE', 'ETAG AFTER', 'OPERATION'], rows);
+    }
+    return EXIT.ok;
+  });
+}
+
+function partyRow(does: string, party: LockParty): (string | number | null)[] {
+  return [does, party.client_id, party.since, shownDuration(party.expires_in_ms), party.priority, party.lease_ref];
+}

@@ -1,0 +1,67 @@
+import { CLIENT_LIMITS } from './client-limits.ts';
+import type { DoctorReport, Fence, FixReport, RebaseReport, VolumeReadiness } from './contract/answers.ts';
+import { resourceUrlPath } from './resource-path.ts';
+import type { Transport } from './transport.ts';
+
+interface Cancellable {
+  readonly signal?: AbortSignal;
+}
+
+/** Of an order that goes into the audit log. */
+interface OrderOptions extends Cancellable {
+  /** Why; 1 to 1,024 bytes. */
+  readonly reason: string;
+}
+
+/**
+ * What administrators ask and order. Questions are repeated when the gateway was not reached; orders are not, because their outcome is then
+ * unknown. Every method rejects with `forbidden` for anybody else, `gateway_unreachable`, or the signal's reason.
+ */
+export class Administration {
+  readonly #transport: Transport;
+
+  /** Made by the client. */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /**
+   * One snapshot of sessions, locks, coordinator and volumes, and what is wrong with them.
+   *
+   * @example
+   * const { findings } = await client.administration.doctor();
+   * for (const { code, severity, resource } of findings) console.log(severity, code, resource);
+   */
+  doctor({ signal }: Cancellable = {}): Promise<DoctorReport> {
+    return this.#transport.repeated({ method: 'GET', path: '/v1/admin/doctor', signal }, { keyed: true });
+  }
+
+  /** Carries out the fix of a finding, or only tells its steps. Rejects with `not_found` when the finding is gone or has no safe fix. */
+  fix(findingId: string, { dryRun = false, signal }: Cancellable & { readonly dryRun?: boolean } = {}): Promise<FixReport> {
+    return this.#order('/v1/admin/doctor/fixes', { finding_id: findingId, dry_run: dryRun }, signal);
+  }
+
+  /**
+   * The high-water mark of a resource and who raised it.
+   *
+   * @example
+   * const { high_water_mark: mark } = await client.administration.fence('ledger/q3.csv');
+   */
+  fence(resource: string, { signal }: Cancellable = {}): Promise<Fence> {
+    return this.#transport.repeated({ method: 'GET', path: resourceUrlPath('/v1/admin/fences', resource), signal }, { keyed: true });
+  }
+
+  /** Lets tokens begin anew above every mark, after a journal was restored or lost. Every lease ends. */
+  rebase({ reason, signal }: OrderOptions): Promise<RebaseReport> {
+    return this.#order('/v1/admin/fences/rebase', { reason }, signal);
+  }
+
+  /** Takes over a volume that belongs to another gateway. Rejects with `volume_not_found`, `volume_unavailable`. */
+  adopt(volume: string, { reason, signal }: OrderOptions): Promise<VolumeReadiness> {
+    return this.#order(`/v1/admin/volumes/${encodeURIComponent(volume)}/adopt`, { reason }, signal);
+  }
+
+  #order<T>(path: string, json: object, signal: AbortSignal | undefined): Promise<T> {
+    return this.#transport.repeated({ method: 'POST', path, json, signal, limitMs: CLIENT_LIMITS.orderMsMax }, { keyed: false });
+  }
+}

@@ -1,0 +1,77 @@
+import type { Config } from '../config/config.ts';
+import { ConfigError } from '../config/problems.ts';
+import { readZookeeperAuth } from '../config/secret-files.ts';
+import type { Clock, Random } from '../domain/clock.ts';
+import type { Journal, JournalStart } from '../domain/journal.ts';
+import { journalKnows } from '../gateway/recover.ts';
+import type { Coordination } from '../locks/coordination.ts';
+import { COORDINATOR_FACT, SESSION_FACT, ZookeeperCoordination } from '../locks/zookeeper/zookeeper-coordination.ts';
+import type { Logger } from '../observability/logger.ts';
+import { Ensemble } from '../zookeeper/connect-ensemble.ts';
+import { parseConnect } from '../zookeeper/connect-string.ts';
+
+export interface CoordinationParts {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly start: JournalStart;
+  readonly journal: Pick<Journal, 'commit'>;
+  readonly logger: Logger;
+}
+
+/** The coordinator that was configured. Its processes are there before any volume is opened; its session begins with `start`. */
+export interface ConfiguredCoordination {
+  /** `null`: the embedded one. */
+  readonly make: ((queueMax: (volume: string) => number) => Coordination) | null;
+  /** The coordinator can never come back: the gateway cannot go on. */
+  readonly failed: Promise<Error>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const EMBEDDED: ConfiguredCoordination = {
+  make: null,
+  failed: new Promise(() => undefined),
+  start: () => Promise.resolve(),
+  stop: () => Promise.resolve(),
+};
+
+/** Rejects with one line: the connect string cannot be read, or the native client is missing. */
+export async function coordinationOf({ config, clock, random, start, journal, logger }: CoordinationParts): Promise<ConfiguredCoordination> {
+  const { zookeeper } = config;
+  if (zookeeper === null) return EMBEDDED;
+  const connect = parseConnect(zookeeper.connect);
+  if (typeof connect === 'string') throw new ConfigError([`FENCEGATE_ZOOKEEPER_CONNECT: ${connect}`]);
+  const log = (line: string): void => logger.info({ line }, 'zookeeper');
+  const auth = zookeeper.authFile === null ? null : readZookeeperAuth(zookeeper.authFile);
+  const { root, sessionMs } = zookeeper;
+  const ensemble = await Ensemble.start({ ...connect, sessionMs, auth, clock, log });
+  const volumes = config.volumes.map(({ name }) => name);
+  let coordination: ZookeeperCoordination | null = null;
+  return {
+    make: (queueMax) => {
+      coordination = new ZookeeperCoordination({
+        clock,
+        random,
+        open: (resume) => ensemble.open(resume),
+        root,
+        sessionMs,
+        gatewayUuid: start.gatewayUuid,
+        volumes,
+        queueMax,
+        before: { coordinatorId: start.meta(COORDINATOR_FACT), session: start.meta(SESSION_FACT), highestToken: journalKnows(start, volumes) },
+        remember: async (name, value) => {
+          await journal.commit([{ op: 'meta_put', name, value }]);
+        },
+        log,
+      });
+      return coordination;
+    },
+    failed: new Promise((resolve) => ensemble.onFailure(resolve)),
+    start: async () => coordination?.start(),
+    stop: async () => {
+      await coordination?.stop();
+      await ensemble.stop();
+    },
+  };
+}

@@ -1,0 +1,31 @@
+import { type GatewayError, refuse } from './errors.ts';
+import { isHiddenSegment, type Resource, resourceOf, splitResourceName } from './resource.ts';
+import type { Volumes } from './volume.ts';
+
+/** Whose names are hidden: readers are told that nothing is there, writers that the name is not valid. */
+export type NameUse = 'read' | 'write';
+
+/** Makes the resource of a named target. Throws `volume_not_found`, and for hidden names `not_found` or `invalid_path`. */
+export function resourceNamed(volumes: Volumes, volume: string, segments: readonly string[], use: NameUse): Resource {
+  const folds = foldsNames(volumes, volume);
+  if (segments.some(isHiddenSegment)) throw hidden(use);
+  if (segments.length === 0) throw refuse('invalid_path', 'The root of a volume cannot be written, leased or removed.');
+  return resourceOf(volume, segments, folds);
+}
+
+/** A resource as JSON bodies and messages carry it: `volume/path`, plain text, no trailing slash. */
+export function resourceFromText(volumes: Volumes, text: string, use: NameUse): Resource {
+  const { volume, segments } = splitResourceName(text);
+  return resourceNamed(volumes, volume, segments, use);
+}
+
+/** A lock-only volume has names, but no file system that could fold them. */
+function foldsNames(volumes: Volumes, volume: string): boolean {
+  return volumes.policy(volume).path !== null && volumes.get(volume).folds;
+}
+
+function hidden(use: NameUse): GatewayError {
+  return use === 'read'
+    ? refuse('not_found', 'There is nothing of this name.')
+    : refuse('invalid_path', 'Names like .fencegate and .nfs* belong to the gateway or to NFS.');
+}

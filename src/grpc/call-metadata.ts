@@ -1,0 +1,42 @@
+import type { Metadata } from '@grpc/grpc-js';
+import { refuse } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+
+/** Reading of metadata and of labels in messages, checked for form. */
+
+/** The texts of one name; binary metadata is not asked for. */
+function textsOf(metadata: Metadata, name: string): string[] {
+  return metadata.get(name).filter((value) => typeof value === 'string');
+}
+
+/** As the HTTP header: what was sent twice is joined, and so is no valid credential. */
+export function authorizationOf(metadata: Metadata): string | undefined {
+  const values = textsOf(metadata, 'authorization');
+  return values.length === 0 ? undefined : values.join(', ');
+}
+
+const REQUEST_ID = /^[A-Za-z0-9._~:/+=@-]+$/;
+
+/** An id that the client chose, when it is a valid one. */
+export function sentRequestId(metadata: Metadata): string | null {
+  const [sent, ...more] = textsOf(metadata, 'x-request-id');
+  return sent !== undefined && more.length === 0 && sent.length <= LIMITS.requestIdBytesMax && REQUEST_ID.test(sent) ? sent : null;
+}
+
+/** The label of the caller in metadata; `null` when not sent. Throws `invalid_request`. */
+export function sentClientId(metadata: Metadata): string | null {
+  const [sent, ...more] = textsOf(metadata, 'x-client-id');
+  if (more.length > 0) throw refuse('invalid_request', 'x-client-id may be sent once.');
+  return sent === undefined ? null : label('x-client-id', sent, LIMITS.clientIdBytesMax);
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this looks for
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/** Plain text of at most `bytesMax` bytes; empty: `null`. Throws `invalid_request`. */
+export function label(field: string, text: string, bytesMax: number): string | null {
+  if (text === '') return null;
+  if (CONTROL.test(text) || Buffer.byteLength(text) > bytesMax)
+    throw refuse('invalid_request', `${field} is not plain text of 1 to ${bytesMax} bytes.`);
+  return text;
+}

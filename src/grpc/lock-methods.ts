@@ -1,0 +1,59 @@
+import type { ServerDuplexStream, ServerWritableStream } from '@grpc/grpc-js';
+import { acquireLock } from './acquire-lock.ts';
+import type { Calls } from './calls.ts';
+import type { GrpcDeps } from './grpc-deps.ts';
+import { releaseLock, renewLock } from './hold-lock.ts';
+import { keepAlive } from './keep-alive.ts';
+import type {
+  GetLockRequest,
+  KeepAliveRequest,
+  KeepAliveResponse,
+  RecordLockRequest,
+  ReleaseLockRequest,
+  RenewLockRequest,
+  WatchLockRequest,
+  WireEvent,
+} from './messages.ts';
+import type { OpenCalls } from './open-calls.ts';
+import { lockMessage } from './views.ts';
+import { watchLock } from './watch-lock.ts';
+
+const leases = { access: 'write', audited: true } as const;
+const looks = { access: 'read_locks', audited: false, newWork: false } as const;
+const nothing = (): string => '';
+
+/** The methods of `LockService`, each with what it asks of its caller: the roles of the HTTP routes that do the same. */
+export function lockMethods(deps: GrpcDeps, calls: Calls, open: OpenCalls) {
+  return {
+    AcquireLock: calls.unary(
+      { name: 'AcquireLock', ...leases, newWork: true },
+      ({ resource_path: path }: RecordLockRequest) => path,
+      (request, call, wire) => acquireLock(deps, call, request, Number.isFinite(Number(wire.getDeadline()))),
+    ),
+    RenewLock: calls.unary({ name: 'RenewLock', ...leases, newWork: false }, nothing, (request: RenewLockRequest, call) =>
+      renewLock(deps, call, request),
+    ),
+    ReleaseLock: calls.unary(
+      { name: 'ReleaseLock', ...leases, newWork: false },
+      ({ resource_path: path }: ReleaseLockRequest) => path,
+      (request, call) => releaseLock(deps, call, request),
+    ),
+    GetLock: calls.unary(
+      { name: 'GetLock', ...looks },
+      ({ resource_path: path }: GetLockRequest) => path,
+      async ({ resource_path: path }, call) => lockMessage(await deps.locks.lock(call.resource(path, 'read'))),
+    ),
+    WatchLock: calls.stream<ServerWritableStream<WatchLockRequest, WireEvent>>({ name: 'WatchLock', ...looks }, nothing, (wire, call) => {
+      open.assertRoomForStream();
+      return watchLock(deps, call, wire);
+    }),
+    KeepAlive: calls.stream<ServerDuplexStream<KeepAliveRequest, KeepAliveResponse>>(
+      { name: 'KeepAlive', access: 'write', audited: false, newWork: false },
+      nothing,
+      (wire, call) => {
+        open.assertRoomForStream();
+        return keepAlive(deps, call, wire);
+      },
+    ),
+  };
+}

@@ -1,0 +1,9 @@
+import { GatewayError } from '../../domain/errors.ts';
+
+export function suspended(): GatewayError {
+  return new GatewayError('coordinator_suspended', { detail: 'There is no contact with the coordinator at the moment.', retryAfterMs: 1_000 });
+}
+
+export function unavailable(detail = 'There is no session with the coordinator.'): GatewayError {
+  return new GatewayError('coordinator_unavailable', { detail, retryAfterMs: 5_000 });
+}

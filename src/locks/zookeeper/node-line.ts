@@ -1,0 +1,297 @@
+import { LIMITS } from '../../domain/limits.ts';
+import type { Claim } from '../coordinator.ts';
+import type { Contender, ResourceEntry } from '../embedded/resource-entry.ts';
+import { ChildWatches } from './child-watches.ts';
+import { Children } from './children.ts';
+import { unavailable } from './contact-refusals.ts';
+import { LockDelay } from './lock-delay.ts';
+import { lineSequence, SEQUENCE_RENEW } from './lock-node.ts';
+import { lookAt, type View } from './node-look.ts';
+import { decide } from './protocol.ts';
+import type { HolderEntry, NextState, NodeState } from './resource-node.ts';
+import { type NodeLineHost, newStand, type Stand } from './stand.ts';
+import { keptChildren, names, upgraderTarget, waitingByChild, weakened } from './stands.ts';
+import { setGrant, setState, setUpgrade } from './version-checked.ts';
+import { wantedState } from './wanted-state.ts';
+import { ZkError } from './zk-client.ts';
+
+/**
+ * Our claims at the node of one resource: looks, decides by `protocol.ts`, and changes the node by version-checked `set` (R1, R7).
+ * One step at a time; whatever happens meanwhile asks for another. After any unknown outcome the next look begins with `sync`.
+ */
+export class NodeLine<C extends Claim> {
+  readonly entry: ResourceEntry<C>;
+  readonly path: string;
+  readonly #host: NodeLineHost<C>;
+  readonly #children: Children;
+  readonly #stands = new Map<string, Stand<C>>();
+  readonly #fences: { resolve(mzxid: bigint): void; reject(reason: Error): void }[] = [];
+  readonly #watches: ChildWatches;
+  readonly #looked: (() => void)[] = [];
+  #running = false;
+  #again = false;
+  #doubt = false;
+  readonly #delay: LockDelay;
+  #last: View | null = null;
+
+  constructor(host: NodeLineHost<C>, entry: ResourceEntry<C>, path: string) {
+    this.#host = host;
+    this.entry = entry;
+    this.path = path;
+    this.#children = new Children(host.client, path);
+    this.#watches = new ChildWatches(host.client, path);
+    this.#delay = new LockDelay(host.clock, entry, () => this.nudge());
+  }
+
+  join(claim: C, contender: Contender<C>): Stand<C> {
+    const stand = newStand(claim, contender, this.#guid());
+    this.#stands.set(claim.leaseRef, stand);
+    this.nudge();
+    return stand;
+  }
+
+  /** From now on it holds nothing; the node follows in the background until that is certain (trap T17). */
+  leave(stand: Stand<C>, holdBackMs: number): void {
+    stand.phase = 'leaving';
+    stand.holdBackMs = holdBackMs;
+    this.nudge();
+  }
+
+  /** Mints a number that nobody gets. */
+  fence(): Promise<bigint> {
+    const minted = new Promise<bigint>((resolve, reject) => this.#fences.push({ resolve, reject }));
+    this.nudge();
+    return minted;
+  }
+
+  /** Resolves after a look that began with `sync` (R26). */
+  refresh(): Promise<void> {
+    this.#doubt = true;
+    const looked = new Promise<void>((resolve) => this.#looked.push(resolve));
+    this.nudge();
+    return looked;
+  }
+
+  stand(claim: C): Stand<C> | null {
+    return this.#stands.get(claim.leaseRef) ?? null;
+  }
+
+  /** How many of ours stand in line, or are about to. */
+  get queueing(): number {
+    return [...this.#stands.values()].filter(({ phase }) => phase === 'joining' || phase === 'waiting').length;
+  }
+
+  get idle(): boolean {
+    return !this.#running && this.#stands.size === 0 && this.#fences.length === 0 && !this.#delay.running && this.entry.idle;
+  }
+
+  /** A watch on a child fired. */
+  changed(child: string): void {
+    this.#watches.fired(child);
+    this.nudge();
+  }
+
+  /** After a reconnect: replies may be missing. */
+  distrust(): void {
+    this.#doubt = true;
+    this.nudge();
+  }
+
+  nudge(): void {
+    this.#again = true;
+    if (this.#running) return;
+    this.#running = true;
+    void this.#run();
+  }
+
+  stop(): void {
+    this.#delay.stop();
+    for (const done of this.#looked.splice(0)) done();
+    for (const fence of this.#fences.splice(0)) fence.reject(unavailable());
+  }
+
+  async #run(): Promise<void> {
+    while (this.#again && !this.#host.over()) {
+      this.#again = false;
+      try {
+        const asked = this.#looked.length;
+        await this.#lookAndAct();
+        for (const done of this.#looked.splice(0, asked)) done();
+      } catch (thrown) {
+        this.#doubt = true;
+        this.#again = true;
+        if (thrown instanceof ZkError && thrown.failure === 'session_over') break;
+        await new Promise<void>((resolve) => this.#host.clock.after(LIMITS.zookeeperRetryMs, resolve));
+      }
+    }
+    this.#running = false;
+    if (!this.idle) return;
+    const last = this.#last;
+    if (last !== null && last.cversion > SEQUENCE_RENEW && !this.#host.over()) this.#children.forget(last.version);
+    this.#host.idle(this);
+  }
+
+  async #lookAndAct(): Promise<void> {
+    const view = await this.#look();
+    if (view === null) {
+      this.#again = true;
+      return;
+    }
+    this.#last = view;
+    this.#noteChildren(view);
+    this.#adopt(view);
+    if (view.state.delay === null) this.#delay.cleared();
+    const wishes = { stands: this.#stands, upgrader: this.entry.upgrader, delayOver: this.#delay.over };
+    const next = wantedState(view.state, wishes) ?? (this.#fences.length > 0 ? view.state : null);
+    if (next !== null) {
+      await this.#change(view, next);
+      return;
+    }
+    await this.#removeLeft(view.state);
+    if (this.#host.mayGrant(this.entry)) await this.#decide(view);
+    else this.#announce(view.state);
+  }
+
+  async #look(): Promise<View | null> {
+    const { client } = this.#host;
+    if (this.#doubt) {
+      await client.sync(this.path);
+      this.#doubt = false;
+    }
+    const joining = [...this.#stands.values()].filter(({ phase, child }) => phase === 'joining' && child === null);
+    const view = await lookAt(client, this.path, this.#children, joining);
+    return view === 'no_node' ? this.#nodeGone() : view;
+  }
+
+  #nodeGone(): null {
+    this.#children.unknown();
+    for (const stand of this.#stands.values()) if (stand.phase !== 'joining') this.#childGone(stand);
+    if (this.#stands.size === 0) for (const fence of this.#fences.splice(0)) fence.resolve(0n);
+    return null;
+  }
+
+  /** New contenders take their place in line; those whose child somebody deleted stand in line anew, or hold no more. */
+  #noteChildren({ children }: View): void {
+    const byName = new Map(children.map((child) => [child.name, child]));
+    for (const stand of this.#stands.values()) {
+      const known = stand.child === null ? undefined : byName.get(stand.child.name);
+      if (known === undefined) {
+        if (stand.child !== null && stand.phase !== 'joining') this.#childGone(stand);
+        continue;
+      }
+      stand.child = known;
+      if (stand.phase !== 'joining') continue;
+      stand.phase = 'waiting';
+      stand.contender.sequence = lineSequence(known);
+      this.entry.line.add(stand.contender);
+    }
+  }
+
+  #childGone(stand: Stand<C>): void {
+    if (stand.phase === 'holding') {
+      stand.phase = 'gone';
+      this.#host.deleted(stand);
+    } else if (stand.phase === 'leaving') {
+      stand.child = null;
+    } else if (stand.phase === 'waiting') {
+      this.entry.line.remove(stand.contender);
+      stand.phase = 'joining';
+      stand.guid = this.#guid();
+      stand.child = null;
+      stand.childVersion = 0;
+      this.#again = true;
+    }
+  }
+
+  /** A grant of ours whose reply was lost, or came while nothing could be told: its number is in the node. */
+  #adopt({ state }: View): void {
+    if (!this.#host.mayGrant(this.entry)) return;
+    for (const holder of state.holders) {
+      const stand = this.#stands.get(holder.lease);
+      if (stand === undefined || stand.child?.name !== holder.node) continue;
+      if (stand.phase === 'waiting') this.#take(stand, holder.token);
+      else if (stand.phase === 'holding' && holder.mode === 'exclusive' && this.#upgrades(stand)) this.#host.upgraded(this, stand, holder.token);
+    }
+  }
+
+  #upgrades({ claim }: Stand<C>): boolean {
+    return this.entry.upgrader === claim;
+  }
+
+  #take(stand: Stand<C>, mzxid: bigint): void {
+    stand.phase = 'holding';
+    this.entry.line.remove(stand.contender);
+    this.entry.hold(stand.claim);
+    this.#host.took(stand, mzxid);
+  }
+
+  async #change(view: View, next: NextState): Promise<void> {
+    const fences = [...this.#fences];
+    this.#again = true;
+    const stat = await setState(this.#host.client, this.path, next, view.version);
+    if (stat === null) return;
+    for (const fence of fences) fence.resolve(stat.mzxid);
+    this.#fences.splice(0, fences.length);
+    if (next.delay === null) this.#delay.cleared();
+    else if (next.delay.untilMs === null) this.#delay.begin(next.delay.ms);
+    await Promise.all(weakened(view.state, next, this.#stands).map((stand) => this.#children.touch(stand)));
+    await this.#removeLeft(next);
+  }
+
+  /** Deletes the children of those who left and hold nothing in the node. */
+  async #removeLeft(state: Pick<NextState, 'holders'>): Promise<void> {
+    const left = [...this.#stands.values()].filter(({ phase }) => phase === 'leaving').filter(({ claim }) => !names(state, claim));
+    await Promise.all(left.map((stand) => this.#children.leave(stand)));
+    for (const { claim } of left) this.#stands.delete(claim.leaseRef);
+    if (left.length > 0) this.#again = true;
+  }
+
+  async #decide(view: View): Promise<void> {
+    const { state } = view;
+    const own = waitingByChild(this.#stands.values());
+    const step = decide({ state, children: [...view.children, ...keptChildren(state, this.#stands)], own: new Set(own.keys()) });
+    if (step.kind === 'clear') await this.#change(view, step.next);
+    else if (step.kind === 'delayed') this.#delay.begin(state.delay?.ms ?? 0);
+    else if (step.kind === 'upgrade') await this.#upgrade(view, step.holder);
+    else if (step.kind === 'grant') await this.#grant(view, own.get(step.child.name));
+    else if (await this.#watches.watch(new Set([...step.watches.values(), ...upgraderTarget(state, this.#stands)]))) this.#again = true;
+    if (step.kind === 'delayed' || step.kind === 'wait') this.#announce(state);
+  }
+
+  async #grant(view: View, stand: Stand<C> | undefined): Promise<void> {
+    this.#again = true;
+    if (stand === undefined) return;
+    if (!stand.claim.isLive()) {
+      this.#host.lapsed(stand);
+      return;
+    }
+    const mzxid = await setGrant(this.#host.client, this.path, view, stand);
+    if (mzxid !== null && stand.phase === 'waiting' && this.#host.mayGrant(this.entry)) this.#take(stand, mzxid);
+  }
+
+  async #upgrade(view: View, holder: HolderEntry): Promise<void> {
+    const stand = this.#stands.get(holder.lease);
+    if (stand === undefined || stand.phase !== 'holding' || !this.#upgrades(stand)) return;
+    this.#again = true;
+    const mzxid = await setUpgrade(this.#host.client, this.path, view, holder);
+    if (mzxid === null) return;
+    // Whoever watches it wakes: its mode has changed.
+    await this.#children.touch(stand);
+    if (stand.phase === 'holding' && this.#upgrades(stand)) this.#host.upgraded(this, stand, mzxid);
+  }
+
+  /** `state` is what was looked at: who asked since then is not judged by it. */
+  #announce(state: NodeState): void {
+    const { upgrader } = this.entry;
+    if (upgrader !== null && upgrader.leaseRef === state.upgrade) upgrader.waits();
+    for (const stand of this.#stands.values()) {
+      if (stand.announced || stand.phase !== 'waiting') continue;
+      stand.announced = true;
+      this.#host.waits(stand);
+    }
+  }
+
+  #guid(): string {
+    return Buffer.from(this.#host.random.bytes(16)).toString('hex');
+  }
+}

@@ -1,0 +1,43 @@
+import type { Claim } from '../coordinator.ts';
+import type { Children } from './children.ts';
+import { type Child, parseChild } from './lock-node.ts';
+import { decodeState, type NodeState } from './resource-node.ts';
+import type { Stand } from './stand.ts';
+import { type ZkClient, ZkError } from './zk-client.ts';
+
+export interface View {
+  readonly state: NodeState;
+  readonly version: number;
+  /** Counts changes of the list of children. */
+  readonly cversion: number;
+  readonly children: readonly Child[];
+}
+
+/**
+ * One look at a resource's node, in the order that `protocol.ts` asks for: `get`, then `children`, on one connection. The creates
+ * of contenders that have no child yet go down the pipe before it.
+ * @returns `null` when the pair is worth nothing, `no_node` when there is no such node.
+ */
+export async function lookAt<C extends Claim>(
+  client: ZkClient,
+  path: string,
+  children: Children,
+  joining: readonly Stand<C>[],
+): Promise<View | 'no_node' | null> {
+  const joined = Promise.allSettled(joining.map((stand) => children.join(stand, stand.contender.priority)));
+  const reads = Promise.allSettled([client.get(path), client.children(path)]);
+  const failed = (await joined).find((result) => result.status === 'rejected');
+  const [data, list] = await reads;
+  if (failed !== undefined) throw failed.reason;
+  if (data.status === 'rejected') return absent(data.reason);
+  if (list.status === 'rejected') return absent(list.reason);
+  if (data.value.connection !== list.value.connection) return null;
+  const numbered = await children.numbered(list.value.names.map(parseChild));
+  const { stat } = data.value;
+  return { state: decodeState(data.value.data, stat), version: stat.version, cversion: stat.cversion, children: numbered };
+}
+
+function absent(reason: unknown): 'no_node' {
+  if (reason instanceof ZkError && reason.failure === 'no_node') return 'no_node';
+  throw reason;
+}

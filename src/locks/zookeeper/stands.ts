@@ -1,0 +1,38 @@
+import type { Claim } from '../coordinator.ts';
+import { watchedByUpgrader } from '../decision.ts';
+import { type Child, parseChild } from './lock-node.ts';
+import type { NextState, NodeState } from './resource-node.ts';
+import type { Stand } from './stand.ts';
+
+/** Those whom the next decision may let in, by the name of their child. */
+export function waitingByChild<C extends Claim>(stands: Iterable<Stand<C>>): ReadonlyMap<string, Stand<C>> {
+  const waiting = new Map<string, Stand<C>>();
+  for (const stand of stands) if (stand.phase === 'waiting' && stand.child !== null) waiting.set(stand.child.name, stand);
+  return waiting;
+}
+
+/** A holder of ours whose child somebody deleted stays in the node until its commit sections have left (I1). */
+export function keptChildren<C extends Claim>({ holders }: NodeState, stands: ReadonlyMap<string, Stand<C>>): readonly Child[] {
+  return holders.filter(({ lease }) => stands.get(lease)?.phase === 'gone').map(({ node }) => parseChild(node));
+}
+
+/** Whom our holder that asks to become exclusive watches: any other holder. */
+export function upgraderTarget<C extends Claim>({ holders, upgrade }: NodeState, stands: ReadonlyMap<string, Stand<C>>): readonly string[] {
+  const self = holders.find(({ lease }) => lease === upgrade);
+  const target = self === undefined || !stands.has(self.lease) ? null : watchedByUpgrader(self, holders);
+  return target === null ? [] : [target.node];
+}
+
+/** Whether the node says that the claim holds. */
+export function names({ holders }: Pick<NextState, 'holders'>, { leaseRef }: Claim): boolean {
+  return holders.some(({ lease }) => lease === leaseRef);
+}
+
+/** Those whose mode in the node becomes shared. */
+export function weakened<C extends Claim>(before: NodeState, next: NextState, stands: ReadonlyMap<string, Stand<C>>): readonly Stand<C>[] {
+  const shared = new Set(next.holders.filter(({ mode }) => mode === 'shared').map(({ lease }) => lease));
+  return before.holders.flatMap(({ mode, lease }) => {
+    const stand = mode === 'exclusive' && shared.has(lease) ? stands.get(lease) : undefined;
+    return stand === undefined ? [] : [stand];
+  });
+}

@@ -1,0 +1,32 @@
+import type { Claim } from '../coordinator.ts';
+import { without } from './protocol.ts';
+import type { HolderEntry, NextState, NodeState } from './resource-node.ts';
+import type { Stand } from './stand.ts';
+
+export interface Wishes<C extends Claim> {
+  /** By lease. */
+  readonly stands: ReadonlyMap<string, Stand<C>>;
+  readonly upgrader: C | null;
+  /** The lock-delay has been waited out. */
+  readonly delayOver: boolean;
+}
+
+/** What our own claims want the node to say: who left, who became a reader, who asks to become the writer. `null`: it says so. */
+export function wantedState<C extends Claim>(state: NodeState, { stands, upgrader, delayOver }: Wishes<C>): NextState | null {
+  const left = state.holders.filter(({ lease }) => stands.get(lease)?.phase === 'leaving');
+  const asTheyEnded = left.map((holder) => ({ ...holder, lockDelayMs: stands.get(holder.lease)?.holdBackMs ?? 0 }));
+  const delay = delayOver ? null : without(state, asTheyEnded).delay;
+  const holders = state.holders.filter((holder) => !left.includes(holder)).map((holder) => asWanted(holder, stands, upgrader));
+  const ours = state.upgrade !== null && stands.has(state.upgrade);
+  const asked = upgrader !== null && upgrader.mode === 'shared' ? upgrader.leaseRef : ours ? null : state.upgrade;
+  const upgrade = holders.some(({ lease, mode }) => lease === asked && mode === 'shared') ? asked : null;
+  const same = left.length === 0 && upgrade === state.upgrade && delay === state.delay && holders.every((holder, i) => holder === state.holders[i]);
+  return same ? null : { holders, upgrade, delay };
+}
+
+/** In place, with its number: a downgrade, or an upgrade that was given up after this node had it. */
+function asWanted<C extends Claim>(holder: HolderEntry, stands: ReadonlyMap<string, Stand<C>>, upgrader: C | null): HolderEntry {
+  const claim = stands.get(holder.lease)?.claim;
+  if (claim === undefined || holder.mode === 'shared' || claim.mode === 'exclusive' || claim === upgrader) return holder;
+  return { ...holder, mode: 'shared' };
+}

@@ -1,0 +1,294 @@
+import { type FencingToken, fencingToken } from '../../domain/fencing-token.ts';
+import type { Resource } from '../../domain/resource.ts';
+import type { Claim, Coordinator, ResourceLook, WaitLink } from '../coordinator.ts';
+import { DeadlockWatch } from '../embedded/deadlock-watch.ts';
+import { Parties } from '../embedded/parties.ts';
+import { type Contender, ResourceEntry } from '../embedded/resource-entry.ts';
+import { queueFull } from '../lock-refusals.ts';
+import { contenderPath, znodePath } from '../znode-path.ts';
+import { suspended, unavailable } from './contact-refusals.ts';
+import { NodeLine } from './node-line.ts';
+import type { Place, ZkEpoch, ZookeeperCoordinatorOptions } from './place.ts';
+import type { NodeLineHost, Stand } from './stand.ts';
+
+/**
+ * The coordinator over an ensemble: what it says is what the nodes say (R7). The lines in memory are a copy for people, for the
+ * search for cycles, and to know whom to tell; who holds is decided at the node, by `NodeLine`.
+ */
+export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
+  readonly kind = 'zookeeper';
+  readonly #options: ZookeeperCoordinatorOptions;
+  readonly #lines = new Map<string, NodeLine<C>>();
+  readonly #byPath = new Map<string, NodeLine<C>>();
+  readonly #places = new Map<C, Place<C>>();
+  readonly #parties = new Parties<C>();
+  readonly #deadlocks: DeadlockWatch<C>;
+  #epoch: ZkEpoch | null = null;
+  #entryCount = 0;
+
+  constructor(options: ZookeeperCoordinatorOptions) {
+    this.#options = options;
+    this.#deadlocks = new DeadlockWatch({
+      clock: options.clock,
+      placesOf: (party) => this.#parties.find(party),
+      entryOf: (key) => this.#lines.get(key)?.entry,
+    });
+  }
+
+  /** A fresh session: from now on grants are made through it. Nothing of an earlier one may be held any more. */
+  begin(epoch: ZkEpoch): void {
+    this.#epoch = epoch;
+    epoch.client.onWatch((path) => {
+      if (this.#epoch === epoch) this.#watchFired(path);
+    });
+  }
+
+  /** The session is lost: nothing is sent any more. Every claim must leave; `begin` starts anew. */
+  end(): void {
+    this.#epoch = null;
+    for (const line of this.#lines.values()) line.stop();
+    this.#lines.clear();
+    this.#byPath.clear();
+  }
+
+  /** In contact again: what was held up goes on, beginning with a look at what the nodes say by now. */
+  resume(): void {
+    for (const line of this.#lines.values()) line.distrust();
+  }
+
+  enter(claim: C): void {
+    this.#places.set(claim, { taken: [], standing: null, upgraded: new Set(), upgradeToken: 0n });
+    this.#standNext(claim);
+  }
+
+  leave(claim: C, holdBackMs: number): void {
+    const place = this.#places.get(claim);
+    if (place === undefined) return;
+    this.#places.delete(claim);
+    const party = this.#parties.of(claim.party);
+    party.upgrading.delete(claim);
+    for (const line of place.standing === null ? place.taken : [...place.taken, place.standing]) {
+      const stand = line.stand(claim);
+      if (line === place.standing && stand?.phase === 'waiting') line.entry.line.remove(stand.contender);
+      if (stand !== null) party.waiting.delete(stand.contender);
+      party.held.delete(line.entry);
+      line.entry.unhold(claim);
+      if (stand !== null) line.leave(stand, line === place.standing ? 0 : holdBackMs);
+    }
+    this.#parties.forgetIfIdle(claim.party);
+  }
+
+  upgrade(claim: C): boolean {
+    this.#assertUsable();
+    const lines = this.#places.get(claim)?.taken ?? [];
+    if (lines.some(({ entry }) => entry.upgrader !== null)) return false;
+    this.#parties.of(claim.party).upgrading.add(claim);
+    for (const line of lines) {
+      line.entry.upgrader = claim;
+      line.nudge();
+    }
+    this.#deadlocks.check(claim.party);
+    return true;
+  }
+
+  cancelUpgrade(claim: C): void {
+    this.#parties.of(claim.party).upgrading.delete(claim);
+    const place = this.#places.get(claim);
+    if (place === undefined) return;
+    place.upgraded.clear();
+    place.upgradeToken = 0n;
+    for (const line of place.taken) {
+      if (line.entry.upgrader === claim) line.entry.upgrader = null;
+      line.nudge();
+    }
+  }
+
+  downgrade(claim: C): void {
+    if (claim.mode === 'shared') return;
+    claim.mode = 'shared';
+    for (const line of this.#places.get(claim)?.taken ?? []) {
+      line.entry.converted('shared');
+      line.nudge();
+    }
+  }
+
+  async fence(claim: C): Promise<FencingToken> {
+    const place = this.#places.get(claim);
+    const [first] = place?.taken ?? [];
+    if (first === undefined || place === undefined) throw unavailable();
+    const token = this.#token(await first.fence());
+    for (const { entry } of place.taken) entry.raiseMark(token);
+    return token;
+  }
+
+  close(resource: Resource): void {
+    this.#line(resource).entry.closed = true;
+  }
+
+  reopen(resource: Resource): void {
+    const line = this.#lines.get(resource.key);
+    if (line === undefined) return;
+    line.entry.closed = false;
+    line.nudge();
+  }
+
+  look(resourceKey: string): ResourceLook<C> | null {
+    return this.#lines.get(resourceKey)?.entry ?? null;
+  }
+
+  async refresh(resource: Resource): Promise<void> {
+    this.#assertUsable();
+    await this.#lines.get(resource.key)?.refresh();
+  }
+
+  *entries(afterId: number): Generator<{ readonly id: number; readonly look: ResourceLook<C> }, void> {
+    for (const { entry } of this.#lines.values()) if (entry.id > afterId) yield { id: entry.id, look: entry };
+  }
+
+  resourcePath(resource: Resource): string {
+    return znodePath(resource, this.#options.root);
+  }
+
+  position(claim: C): number | null {
+    const line = this.#places.get(claim)?.standing ?? null;
+    const stand = line?.stand(claim) ?? null;
+    if (line === null || stand === null) return null;
+    return stand.phase === 'waiting' ? line.entry.line.countBefore(stand.contender) + 1 : line.entry.queueLength + 1;
+  }
+
+  waitFor(limit: number): readonly WaitLink[] {
+    return this.#deadlocks.allLinks(
+      [...this.#lines.values()].map(({ entry }) => entry),
+      limit,
+    );
+  }
+
+  nodePath(claim: C): string {
+    const place = this.#places.get(claim);
+    const line = place?.taken[0] ?? place?.standing ?? null;
+    const name = line?.stand(claim)?.child?.name;
+    return line === null || name === undefined ? contenderPath(claim.resources, claim.leaseRef, this.#options.root) : `${line.path}/${name}`;
+  }
+
+  stop(): void {
+    this.end();
+  }
+
+  /** Throws `coordinator_suspended`, `coordinator_unavailable`. */
+  #assertUsable(): void {
+    if (this.#epoch === null) throw unavailable();
+    if (!this.#epoch.usable()) throw suspended();
+  }
+
+  #standNext(claim: C): void {
+    const place = this.#places.get(claim);
+    const resource = claim.resources[place?.taken.length ?? 0];
+    if (place === undefined || resource === undefined) return;
+    if (this.#epoch === null || !this.#epoch.usable()) {
+      this.leave(claim, 0);
+      claim.refused(this.#epoch === null ? unavailable() : suspended());
+      return;
+    }
+    const line = this.#line(resource);
+    const max = this.#options.queueMax(resource.volume);
+    // Before the child is made: long lists break the client.
+    if (line.queueing >= max + (line.entry.holderCount === 0 ? 1 : 0)) {
+      this.leave(claim, 0);
+      claim.refused(queueFull(resource, max));
+      return;
+    }
+    const contender: Contender<C> = { claim, entry: line.entry, mode: claim.mode, sequence: 0, priority: claim.priority, next: null, previous: null };
+    place.standing = line;
+    line.join(claim, contender);
+  }
+
+  #host(epoch: ZkEpoch): NodeLineHost<C> {
+    const { clock, random } = this.#options;
+    return {
+      clock,
+      random,
+      client: epoch.client,
+      over: () => this.#epoch !== epoch,
+      mayGrant: (entry) => this.#epoch === epoch && epoch.usable() && !entry.closed,
+      took: (stand, mzxid) => this.#took(stand, mzxid),
+      upgraded: (line, stand, mzxid) => this.#upgraded(line, stand, mzxid),
+      waits: (stand) => this.#waits(stand),
+      lapsed: ({ claim }) => {
+        claim.lapse();
+        this.leave(claim, 0);
+      },
+      deleted: ({ claim }) => claim.vanished(),
+      idle: (line) => {
+        if (this.#lines.get(line.entry.resource.key) !== line) return;
+        this.#lines.delete(line.entry.resource.key);
+        this.#byPath.delete(line.path);
+      },
+    };
+  }
+
+  #waits({ claim, contender }: Stand<C>): void {
+    this.#parties.of(claim.party).waiting.add(contender);
+    claim.waits();
+    this.#deadlocks.check(claim.party);
+  }
+
+  #took({ claim, contender }: Stand<C>, mzxid: bigint): void {
+    const place = this.#places.get(claim);
+    if (place === undefined || place.standing === null) return;
+    const party = this.#parties.of(claim.party);
+    party.waiting.delete(contender);
+    party.held.add(place.standing.entry);
+    place.taken.push(place.standing);
+    place.standing = null;
+    if (place.taken.length < claim.resources.length) {
+      this.#standNext(claim);
+      return;
+    }
+    // The number of the last resource; every earlier one is raised to it before anybody is told.
+    this.#grant(claim, place, mzxid);
+  }
+
+  #upgraded(line: NodeLine<C>, { claim }: Stand<C>, mzxid: bigint): void {
+    const place = this.#places.get(claim);
+    if (place === undefined) return;
+    place.upgraded.add(line);
+    if (mzxid > place.upgradeToken) place.upgradeToken = mzxid;
+    if (place.upgraded.size < place.taken.length) return;
+    const minted = place.upgradeToken;
+    place.upgraded.clear();
+    place.upgradeToken = 0n;
+    claim.mode = 'exclusive';
+    for (const { entry } of place.taken) {
+      entry.upgrader = null;
+      entry.converted('exclusive');
+    }
+    this.#parties.of(claim.party).upgrading.delete(claim);
+    this.#grant(claim, place, minted);
+  }
+
+  #grant(claim: C, place: Place<C>, mzxid: bigint): void {
+    const token = this.#token(mzxid);
+    for (const { entry } of place.taken) entry.raiseMark(token);
+    claim.granted(token);
+  }
+
+  #token(mzxid: bigint): FencingToken {
+    return fencingToken((this.#epoch?.base ?? 0n) + mzxid);
+  }
+
+  #watchFired(path: string): void {
+    const slash = path.lastIndexOf('/');
+    this.#byPath.get(path.slice(0, slash))?.changed(path.slice(slash + 1));
+  }
+
+  #line(resource: Resource): NodeLine<C> {
+    const found = this.#lines.get(resource.key);
+    if (found !== undefined) return found;
+    if (this.#epoch === null) throw unavailable();
+    this.#entryCount += 1;
+    const line = new NodeLine<C>(this.#host(this.#epoch), new ResourceEntry<C>(this.#entryCount, resource), znodePath(resource, this.#options.root));
+    this.#lines.set(resource.key, line);
+    this.#byPath.set(line.path, line);
+    return line;
+  }
+}

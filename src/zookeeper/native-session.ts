@@ -1,0 +1,185 @@
+import type { ZkSession } from '../locks/zookeeper/zk-client.ts';
+import type { CallOrder, FromChild, SessionOrder, WireResult, WireStat } from './child-protocol.ts';
+import { failureOf, type NativeClient, type NativeStat, RC } from './native-binding.ts';
+
+/** More empty reads than ever happen: at its default the binding calls a living session expired (trap N15). */
+const EMPTY_READS_MAX = 2_147_483_647;
+const LOG_ERRORS_ONLY = 1;
+const FLAGS = { persistent: 0, ephemeral: 1, ephemeral_sequential: 3 } as const;
+/** Read, write, create, delete, administer: for whoever made it. */
+const CREATOR_ALL = [{ perms: 31, scheme: 'auth', auth: '' }];
+const WATCH_EVENTS = ['created', 'deleted', 'changed', 'child', 'notwatching'];
+
+type Say = (message: FromChild) => void;
+
+/** One session over the native client: a handle is never used for a second one (trap N10). */
+export class NativeSession {
+  readonly #native: NativeClient;
+  readonly #order: SessionOrder;
+  readonly #say: Say;
+  readonly #doubtful = new Set<string>();
+  #connected = false;
+  #chrootMade = false;
+  #over = false;
+
+  constructor(native: NativeClient, order: SessionOrder, addresses: readonly string[], say: Say) {
+    this.#native = native;
+    this.#order = order;
+    this.#say = say;
+    this.#chrootMade = order.chroot === '' || order.resume !== null;
+    native.on('connect', () => this.#onConnect());
+    native.on('connecting', () => this.#onDisconnect());
+    native.on('close', (_client, code) => this.#onClose(Number(code)));
+    for (const event of WATCH_EVENTS) native.on(event, (_client, path) => this.#onWatch(String(path)));
+    native.init({
+      connect: addresses.join(','),
+      timeout: order.sessionMs,
+      debug_level: LOG_ERRORS_ONLY,
+      host_order_deterministic: false,
+      data_as_buffer: true,
+      response_counter_limit: EMPTY_READS_MAX,
+      ...(order.resume === null ? {} : { client_id: order.resume.id, client_password: order.resume.password }),
+    });
+    // Kept by the native client and sent first on every connection.
+    if (order.auth !== null) native.add_auth('digest', order.auth, (rc) => this.#onAuth(rc));
+  }
+
+  get session(): ZkSession {
+    return { id: this.#native.client_id, password: this.#native.client_password, timeoutMs: this.#native.timeout };
+  }
+
+  call(id: number, order: CallOrder): void {
+    const fail = (rc: number, error: string): void =>
+      this.#say({ kind: 'failure', id, failure: failureOf(rc), detail: `${order.op}: ${error} (${rc})` });
+    if (!this.#connected) {
+      this.#say({ kind: 'failure', id, failure: 'unknown', detail: `${order.op}: not connected` });
+      return;
+    }
+    const rc = this.#start(order, (done, error, result) => (done === RC.ok ? this.#say({ kind: 'answer', id, result }) : fail(done, error)));
+    if (rc < 0) fail(rc, 'refused by the client');
+  }
+
+  /** Sends the end of the session; its nodes go when a server has read it. */
+  close(): void {
+    this.#over = true;
+    this.#native.close();
+    this.#say({ kind: 'closed' });
+  }
+
+  #start(order: CallOrder, done: (rc: number, error: string, result: WireResult) => void): number {
+    const native = this.#native;
+    const path = this.#full(order.path);
+    switch (order.op) {
+      case 'get':
+        return native.a_get(path, order.watch, (rc, error, stat, data) =>
+          done(rc, error, rc === RC.ok ? { stat: wireStat(stat), data: (data ?? Buffer.alloc(0)).toString('base64') } : {}),
+        );
+      case 'exists':
+        return native.a_exists(path, false, (rc, error, stat) =>
+          done(rc === RC.noNode ? RC.ok : rc, error, { stat: rc === RC.ok && stat !== null ? wireStat(stat) : null }),
+        );
+      case 'children':
+        return native.a_get_children(path, false, (rc, error, names) => done(rc, error, { names: names ?? [] }));
+      case 'sync':
+        return native.a_sync(path, (rc, error) => done(rc, error, {}));
+      case 'set':
+        return native.a_set(path, Buffer.from(order.data, 'base64'), order.version, (rc, error, stat) =>
+          done(rc, error, { stat: rc === RC.ok && stat !== null ? wireStat(stat) : null }),
+        );
+      case 'remove':
+        return native.a_delete_(path, order.version, (rc, error) => done(rc, error, {}));
+      case 'create':
+        return this.#create(path, order, done);
+    }
+  }
+
+  /**
+   * The binding makes every node open to the world; with authentication its rights are narrowed before the node is told of. A node
+   * that was there before is not ours to narrow, unless it may come from a request of ours whose answer was lost.
+   */
+  #create(path: string, order: Extract<CallOrder, { op: 'create' }>, done: (rc: number, error: string, result: WireResult) => void): number {
+    const { auth } = this.#order;
+    return this.#native.a_create(path, Buffer.from(order.data, 'base64'), FLAGS[order.node], (rc, error, made) => {
+      const result = rc === RC.ok ? { path: this.#short(made) } : {};
+      const doubtful = this.#doubtful.delete(path);
+      if (auth === null) done(rc, error, result);
+      else if (rc === RC.ok) this.#narrow(made, (acl, why) => done(acl, why, result));
+      else if (rc === RC.nodeExists && doubtful) this.#narrow(path, () => done(rc, error, result));
+      else done(rc, error, result);
+      if (auth !== null && failureOf(rc) === 'unknown' && order.node !== 'ephemeral_sequential') this.#doubtful.add(path);
+    });
+  }
+
+  /** Version 0: only while nobody has set the rights yet. */
+  #narrow(path: string, done: (rc: number, error: string) => void): void {
+    const rc = this.#native.a_set_acl(path, 0, CREATOR_ALL, done);
+    if (rc < 0) done(rc, 'refused by the client');
+  }
+
+  #onConnect(): void {
+    if (this.#chrootMade) this.#connectedNow();
+    else this.#makeChroot(this.#order.chroot.split('/').slice(1), '');
+  }
+
+  #makeChroot(rest: readonly string[], parent: string): void {
+    const [name, ...further] = rest;
+    if (name === undefined) {
+      this.#chrootMade = true;
+      this.#connectedNow();
+      return;
+    }
+    const path = `${parent}/${name}`;
+    const next = (rc: number): void => {
+      // It may be there, or above what we may change; a failure of another kind shows on the next connection.
+      if (rc === RC.ok || rc === RC.nodeExists || failureOf(rc) === 'no_auth') this.#makeChroot(further, path);
+    };
+    const rc = this.#native.a_create(path, Buffer.alloc(0), FLAGS.persistent, next);
+    if (rc < 0) next(rc);
+  }
+
+  #connectedNow(): void {
+    this.#connected = true;
+    this.#say({ kind: 'connected', session: this.session });
+  }
+
+  #onDisconnect(): void {
+    if (!this.#connected) return;
+    this.#connected = false;
+    this.#say({ kind: 'disconnected' });
+  }
+
+  #onClose(code: number): void {
+    this.#connected = false;
+    if (this.#over) return;
+    this.#over = true;
+    this.#say({ kind: 'over', detail: `the session was ended (${code})` });
+  }
+
+  #onAuth(rc: number): void {
+    if (rc !== RC.ok) this.#say({ kind: 'said', line: `the ensemble did not take the authentication (${rc})` });
+  }
+
+  #onWatch(path: string): void {
+    this.#say({ kind: 'watch', path: this.#short(path) });
+  }
+
+  #full(path: string): string {
+    const { chroot } = this.#order;
+    return path === '/' && chroot !== '' ? chroot : `${chroot}${path}`;
+  }
+
+  #short(path: string): string {
+    const short = path.slice(this.#order.chroot.length);
+    return short === '' ? '/' : short;
+  }
+}
+
+function wireStat({ czxid, mzxid, mtime, version, cversion, ephemeralOwner, numChildren }: NativeStat): WireStat {
+  return { czxid: exact(czxid), mzxid: exact(mzxid), mtimeMs: mtime.getTime(), version, cversion, ephemeralOwner, numChildren };
+}
+
+/** A token that was rounded would be somebody else's: the process ends instead. */
+function exact(zxid: number): string {
+  if (!Number.isSafeInteger(zxid)) throw new Error(`the zxid ${zxid} is beyond what the client can tell exactly`);
+  return zxid.toString();
+}

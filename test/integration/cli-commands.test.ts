@@ -1,0 +1,325 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { AuditRecord, DoctorReport, Entry, Lease, Lock, WrittenFile } from '../../src/client/contract/answers.ts';
+import { FencegateClient } from '../../src/client/fencegate-client.ts';
+import { BIN, CommandLine } from '../support/command-line.ts';
+import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { GatewayProcess } from '../support/gateway-process.ts';
+import { until } from '../support/until.ts';
+
+let directory: string;
+let gateway: GatewayProcess;
+let client: FencegateClient;
+let cli: CommandLine;
+
+beforeAll(async () => {
+  directory = await newDirectory();
+  gateway = await GatewayProcess.start(directory, { outlivesTest: true });
+  client = new FencegateClient({ url: gateway.url, clientId: 'test' });
+  cli = new CommandLine(gateway.url, directory);
+});
+
+afterAll(async () => {
+  await client.close();
+  await gateway.stop();
+  await removeDirectory(directory);
+});
+
+const contentOf = async (resource: string): Promise<string> => (await client.get(resource)).text();
+const local = (name: string): string => join(directory, name);
+
+/** A directory that goes with the test. */
+async function ownDirectory(): Promise<string> {
+  const own = await newDirectory();
+  onTestFinished(() => removeDirectory(own));
+  return own;
+}
+
+describe('files', () => {
+  it('put and get carry bytes as they are, and say what was written', async () => {
+    const bytes = Buffer.from([0, 255, 10, 13, 128]);
+    writeFileSync(local('odd name #1.bin'), bytes);
+    const written = await cli.json<WrittenFile>('put', 'odd name #1.bin', 'v/dir/');
+    expect(written).toMatchObject({ resource: 'v/dir/odd name #1.bin', size_bytes: 5 });
+    expect((await cli.run('get', 'v/dir/odd name #1.bin', 'back.bin')).code).toBe(0);
+    expect(readFileSync(local('back.bin'))).toEqual(bytes);
+  });
+
+  it('get leaves a local file alone when there is nothing to get, and no part of one', async () => {
+    writeFileSync(local('kept.txt'), 'kept');
+    expect((await cli.run('get', 'v/nowhere.txt', 'kept.txt')).code).toBe(1);
+    expect(readFileSync(local('kept.txt'), 'utf8')).toBe('kept');
+    expect(readdirSync(directory).filter((name) => name.endsWith('.part'))).toEqual([]);
+  });
+
+  it('put says 75 when somebody holds the file for longer than it waits, 65 when a condition is not met, 1 without a local file', async () => {
+    writeFileSync(local('a.txt'), 'a');
+    const lease = await client.lease('v/taken.txt');
+    expect((await cli.run('put', 'a.txt', 'v/taken.txt', '--wait', '0')).code).toBe(75);
+    await lease.release();
+    expect((await cli.run('put', 'a.txt', 'v/taken.txt', '--if-match', '"1-1-1"')).code).toBe(65);
+    expect((await cli.run('put', 'not-there.txt', 'v/taken.txt')).code).toBe(1);
+    expect((await cli.run('put', 'a.txt', 'taken')).code).toBe(64);
+  });
+
+  it('ls shows strange names without letting them rule the terminal', async () => {
+    await client.put('v/names/a b.txt', 'x');
+    const entries = (await cli.run('ls', 'v/names/', '--json')).stdout.trim().split('\n');
+    expect(entries.map((line) => (JSON.parse(line) as Entry).name)).toEqual(['a b.txt']);
+    expect((await cli.run('ls', 'v/names/')).stdout).toMatch(/^TYPE {2}BYTES {2}MODIFIED +NAME\nfile {2}1 +\S+ +a b\.txt\n$/);
+  });
+
+  it('mv replaces only with --force; rm removes files and empty directories', async () => {
+    await client.put('v/m/a', 'a');
+    await client.put('v/m/b', 'b');
+    expect(await cli.run('mv', 'v/m/a', 'v/m/b')).toMatchObject({ code: 65, stderr: expect.stringContaining('--force replaces it') });
+    expect((await cli.run('mv', 'v/m/a', 'v/m/b', '--force')).code).toBe(0);
+    expect(await contentOf('v/m/b')).toBe('a');
+    expect((await cli.run('rm', 'v/m/')).code).toBe(65);
+    expect((await cli.run('rm', 'v/m/b')).code).toBe(0);
+    expect((await cli.run('rm', 'v/m/')).code).toBe(0);
+    expect((await cli.run('ls', 'v/m/')).code).toBe(1);
+  });
+
+  it('a transfer shows a bar on a terminal, and nothing else does', async () => {
+    writeFileSync(local('big.bin'), Buffer.alloc(8 * 1_048_576));
+    const command = `${process.execPath} ${BIN} put big.bin v/big.bin`;
+    const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: directory, env: { ...cli.environment, TERM: 'xterm' } });
+    let shown = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text));
+    await once(child, 'close');
+    expect([child.exitCode, shown]).toEqual([0, expect.stringMatching(/v\/big\.bin .*% {2}.* of 8\.0 MiB/)]);
+    expect((await cli.run('put', 'big.bin', 'v/big.bin')).stderr).toBe('');
+  });
+});
+
+describe('edit', () => {
+  it('makes any program a fenced one', async () => {
+    await client.put('v/e/draft.txt', 'draft\n');
+    expect(await cli.run('edit', 'v/e/draft.txt', '--', 'sed', '-i', 's/draft/final/', '{}')).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(await contentOf('v/e/draft.txt')).toBe('final\n');
+    const records: AuditRecord[] = [];
+    for await (const record of client.audit({ path: 'e/draft.txt' })) records.push(record);
+    const newest = (action: string): AuditRecord | undefined => records.find((record) => record.action === action);
+    expect(newest('put')?.fencing_token).toBe(newest('lease_grant')?.fencing_token);
+  });
+
+  it('begins a new file empty', async () => {
+    await cli.run('edit', 'v/e/new.txt', '--', 'sh', '-c', 'wc -c < {} >> {}');
+    expect((await contentOf('v/e/new.txt')).trim()).toBe('0');
+  });
+
+  it('writes nothing when the command changes nothing', async () => {
+    await client.put('v/e/same.txt', 'same');
+    const before = (await client.get('v/e/same.txt')).etag;
+    expect((await cli.run('edit', 'v/e/same.txt', '--', 'touch', '{}')).code).toBe(0);
+    expect((await client.get('v/e/same.txt')).etag).toBe(before);
+  });
+
+  it('leaves the file as it was when the command fails, keeps the copy and tells where', async () => {
+    await client.put('v/e/kept.txt', 'before');
+    const { code, stderr } = await cli.run('edit', 'v/e/kept.txt', '--', 'sh', '-c', 'echo half > {}; exit 4');
+    expect(code).toBe(4);
+    expect(await contentOf('v/e/kept.txt')).toBe('before');
+    const [, copy = ''] = /kept in (\S+)/.exec(stderr) ?? [];
+    expect(readFileSync(copy, 'utf8')).toBe('half\n');
+    rmSync(join(copy, '..'), { recursive: true });
+  });
+
+  it('does not put onto what somebody changed around the gateway, and says 65', async () => {
+    await client.put('v/e/bypassed.txt', 'before');
+    const real = join(gateway.directory, 'v/e/bypassed.txt');
+    const { code, stderr } = await cli.run('edit', 'v/e/bypassed.txt', '--', 'sh', '-c', `echo around > ${real}; echo edited > {}`);
+    expect(code).toBe(65);
+    expect(readFileSync(real, 'utf8')).toBe('around\n');
+    const [, copy = ''] = /kept in (\S+)/.exec(stderr) ?? [];
+    rmSync(join(copy, '..'), { recursive: true });
+  });
+
+  it('is ended with its command when the lease is broken, and says 70', async () => {
+    await client.put('v/e/broken.txt', 'before');
+    const process = cli.start('edit', 'v/e/broken.txt', '--ttl', '2s', '--', 'sh', '-c', 'touch edit-ready; : {}; exec sleep 1000');
+    await until(() => (existsSync(local('edit-ready')) ? true : null));
+    await client.breakLock('v/e/broken.txt', { reason: 'a test' });
+    expect(await process.ended()).toEqual({ code: 70, signal: null });
+  });
+
+  it('wants to know where the copy goes', async () => {
+    expect(await cli.run('edit', 'v/e/x.txt', '--', 'vi')).toMatchObject({ code: 64, stderr: expect.stringContaining('{}') });
+  });
+});
+
+describe('leases and locks', () => {
+  it('a lease outlives the command that took it, is renewed and released by others', async () => {
+    const lease = await cli.json<Lease>('lease', 'acquire', 'v/l/1', '--ttl', '1m');
+    const { holders } = await cli.json<Lock>('lock', 'show', 'v/l/1');
+    expect(holders).toMatchObject([{ lease_ref: lease.lease_ref }]);
+    const there = cli.with({ FENCEGATE_LEASE_ID: lease.lease_id });
+    expect((await there.json<Lease>('lease', 'renew')).state).toBe('held');
+    expect((await there.run('lease', 'release')).code).toBe(0);
+    expect((await there.run('lease', 'release')).code).toBe(0);
+    expect((await there.run('lease', 'renew')).code).toBe(70);
+    expect((await cli.run('lease', 'renew')).code).toBe(64);
+  });
+
+  it('stands in line, and says 75 when it takes too long', async () => {
+    const held = await client.lease('v/l/2');
+    expect((await cli.run('lease', 'acquire', 'v/l/2', '--wait', '1s')).code).toBe(75);
+    const waiting = cli.start('lease', 'acquire', 'v/l/2', '--wait', '1m', '--export');
+    await until(async () => ((await client.lock('v/l/2')).queue_length === 1 ? true : null));
+    await held.release();
+    expect((await waiting.ended()).code).toBe(0);
+    expect(waiting.stdout).toMatch(/^export FENCEGATE_RESOURCE='v\/l\/2'\nexport FENCEGATE_LEASE_ID='\S+'\nexport FENCEGATE_FENCING_TOKEN='\d+'\n$/);
+  });
+
+  it('lock list filters', async () => {
+    const lease = await client.lease('v/l/3');
+    const list = async (...flags: string[]) => (await cli.run('lock', 'list', '--json', ...flags)).stdout;
+    expect(await list('--volume', 'v')).toContain('"v/l/3"');
+    expect(await list('--older-than', '1h')).not.toContain('"v/l/3"');
+    expect(await list('--state', 'waiting')).not.toContain('"v/l/3"');
+    await lease.release();
+  });
+});
+
+describe('audit', () => {
+  it('follows what comes, each record once, until SIGINT', async () => {
+    await client.put('v/au/1', 'x');
+    const process = cli.start('audit', 'v', '--path-prefix', 'au/', '--follow', '--json', '--every', '20ms');
+    await process.says('"resource":"v/au/1"');
+    await client.put('v/au/2', 'x');
+    await client.put('v/au/3', 'x');
+    await process.says('"resource":"v/au/3"');
+    process.signal('SIGINT');
+    expect((await process.ended()).code).toBe(0);
+    const records = process.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as AuditRecord);
+    expect(records.map(({ resource }) => resource)).toEqual(['v/au/1', 'v/au/2', 'v/au/3']);
+  });
+
+  it('ends quietly when nobody reads any more', () => {
+    const shell = spawnSync('bash', ['-c', `set -o pipefail; node "$FENCEGATE" audit --json | true`], {
+      cwd: directory,
+      encoding: 'utf8',
+      env: cli.environment,
+    });
+    // 0 when all of it was in the pipe before the reader went.
+    expect([0, 141]).toContain(shell.status);
+    expect(shell.stderr).toBe('');
+  });
+});
+
+describe('doctor, fences, backup, adoption', () => {
+  it('tells of a restored journal, ends with 1, and is content after a rebase in its data directory', async () => {
+    const own = await ownDirectory();
+    const first = await GatewayProcess.start(own);
+    const here = new CommandLine(first.url, own, { FENCEGATE_DATA_DIR: join(own, 'data'), FENCEGATE_VOLUMES: `v=${join(own, 'v')}` });
+    expect((await here.run('doctor')).code).toBe(0);
+    expect(await here.run('backup', 'copy.sqlite')).toEqual({ code: 0, stdout: `${join(own, 'copy.sqlite')}\n`, stderr: '' });
+    expect((await here.run('backup', 'copy.sqlite')).code).toBe(64);
+    expect(await here.run('fence', 'rebase', '--offline', '--reason', 'too early')).toMatchObject({ code: 1, stdout: '' });
+    await here.run('exec', '--lock', 'v/x', '--', 'true');
+    await first.stop();
+    for (const name of readdirSync(join(own, 'data'))) if (name.startsWith('journal.sqlite')) rmSync(join(own, 'data', name));
+    copyFileSync(join(own, 'copy.sqlite'), join(own, 'data/journal.sqlite'));
+
+    const second = await GatewayProcess.start(own);
+    const restored = here.with({ FENCEGATE_URL: second.url });
+    const report = JSON.parse((await restored.run('doctor', '--json')).stdout) as DoctorReport;
+    expect(report.findings.map(({ severity }) => severity)).toContain('critical');
+    expect((await restored.run('doctor')).code).toBe(1);
+    await second.stop();
+
+    const rebased = await here.run('fence', 'rebase', '--offline', '--reason', 'restored');
+    expect(rebased).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^tokens go on above \d+/) });
+    const third = await GatewayProcess.start(own);
+    const back = here.with({ FENCEGATE_URL: third.url });
+    expect((await back.run('doctor')).code).toBe(0);
+    expect((await back.runWith('x', 'put', '-', 'v/x')).code).toBe(0);
+    const [record] = (await back.run('audit', '--action', 'fence_rebase', '--json')).stdout.trim().split('\n');
+    expect(JSON.parse(record ?? '')).toMatchObject({ principal: 'offline', detail: { reason: 'restored' } });
+  });
+
+  it('adopts the only volume of a gateway that could not start without', async () => {
+    const own = await ownDirectory();
+    const old = await GatewayProcess.start(own);
+    await old.stop();
+    const environment = { FENCEGATE_DATA_DIR: join(own, 'other-data'), FENCEGATE_VOLUMES: `v=${join(own, 'v')}` };
+    const failed = await GatewayProcess.failing(own, { environment });
+    expect(failed.code).toBe(1);
+    const here = new CommandLine('http://127.0.0.1:9', own, environment);
+    expect(await here.run('volume', 'adopt', 'v', '--offline', '--reason', 'the old host is gone')).toEqual({
+      code: 0,
+      stdout: 'v is open, fence level incarnation\n',
+      stderr: '',
+    });
+    const heir = await GatewayProcess.start(own, { environment });
+    expect((await here.with({ FENCEGATE_URL: heir.url }).run('doctor')).code).toBe(0);
+  });
+
+  it('fixes what is safe to fix, and first tells what it would do', async () => {
+    const own = await ownDirectory();
+    await (await GatewayProcess.start(own)).stop();
+    mkdirSync(join(own, 'v/.fencegate/00000000000000000000000000000abc'));
+    const second = await GatewayProcess.start(own);
+    const here = new CommandLine(second.url, own);
+    expect((await here.run('doctor')).stdout).toContain('unknown_directory');
+    expect((await here.run('doctor', '--fix', '--dry-run')).stdout).toContain('would fix unknown_directory');
+    expect(existsSync(join(own, 'v/.fencegate/00000000000000000000000000000abc'))).toBe(true);
+    const fixed = await here.run('doctor', '--fix');
+    expect([fixed.code, fixed.stdout]).toEqual([0, expect.stringContaining('nothing is left')]);
+    expect(existsSync(join(own, 'v/.fencegate/00000000000000000000000000000abc'))).toBe(false);
+    expect((await here.run('doctor', '--dry-run')).code).toBe(64);
+  });
+});
+
+describe('the program', () => {
+  it('explains every command, with examples', async () => {
+    const [, list = ''] = (await cli.run('--help')).stdout.split('Commands:\n');
+    const names = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
+    expect(names.length).toBeGreaterThan(15);
+    const groups = ['config check', 'token create', 'lease acquire', 'lease renew', 'lease release', 'lock show', 'lock list', 'lock break'];
+    const leaves = names.filter((name) => !['config', 'token', 'lease', 'lock', 'fence', 'volume'].includes(name));
+    for (const command of [...groups, 'fence show', 'fence rebase', 'volume adopt', ...leaves]) {
+      const { code, stdout } = await cli.run(...command.split(' '), '--help');
+      expect([command, code, stdout.includes('Examples:\n  $ ')]).toEqual([command, 0, true]);
+    }
+    expect((await cli.run('exec', '--help')).stdout).toMatch(/writes the mount directly is NOT fenced/);
+  });
+
+  it('says what was meant', async () => {
+    expect(await cli.run('lokc')).toMatchObject({ code: 64, stderr: expect.stringContaining('Did you mean lock?') });
+  });
+
+  it('prints no colours into pipes, and none with NO_COLOR', () => {
+    const bold = (environment: Record<string, string>): boolean => {
+      const command = `${process.execPath} ${BIN} ls`;
+      const env = { ...cli.environment, TERM: 'xterm', ...environment };
+      return spawnSync('script', ['-qec', command, '/dev/null'], { cwd: directory, encoding: 'utf8', env }).stdout.includes('\u001b[1m');
+    };
+    expect([bold({}), bold({ NO_COLOR: '1' })]).toEqual([true, false]);
+  });
+
+  it('completes commands, subcommands, options and what comes after -- in bash', () => {
+    symlinkSync(BIN, local('fencegate'));
+    const completed = (...words: string[]): string[] => {
+      const script = [
+        'eval "$(fencegate completion bash)"',
+        `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}`,
+        '_fencegate; declare -p COMPREPLY',
+      ].join('\n');
+      const env = { ...cli.environment, PATH: `${directory}:${cli.environment['PATH']}` };
+      const { stdout } = spawnSync('bash', ['-c', script], { encoding: 'utf8', env });
+      return [...stdout.matchAll(/\[\d+\]="([^"]*)"/g)].map(([, word = '']) => word);
+    };
+    expect(completed('fencegate', 'lo')).toEqual(['lock']);
+    expect(completed('fencegate', 'lock', '')).toEqual(expect.arrayContaining(['show', 'list', 'break']));
+    expect(completed('fencegate', 'exec', '--lo')).toEqual(['--lock']);
+    expect(completed('fencegate', 'exec', '--lock', 'v/x', '--', 'base6')).toEqual(expect.arrayContaining(['base64']));
+  });
+});

@@ -1,0 +1,311 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { FencegateClient } from '../../src/client/fencegate-client.ts';
+import type { CliProcess } from '../support/cli-process.ts';
+import { BIN, CommandLine } from '../support/command-line.ts';
+import { freePort } from '../support/free-port.ts';
+import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { GatewayProcess } from '../support/gateway-process.ts';
+import { until } from '../support/until.ts';
+import { bearerOf, principalsFile } from '../support/volumes-gateway.ts';
+
+/** In ms: long enough for a slow machine, short enough to wait for. */
+const TTL_MS = 3_000;
+const TTL = `${TTL_MS}ms`;
+
+let directory: string;
+let gateway: GatewayProcess;
+let client: FencegateClient;
+let cli: CommandLine;
+/** A resource of each test's own. */
+let resource: string;
+let tests = 0;
+
+beforeAll(async () => {
+  directory = await newDirectory();
+  gateway = await GatewayProcess.start(directory, { outlivesTest: true });
+  client = new FencegateClient({ url: gateway.url, clientId: 'test' });
+  cli = new CommandLine(gateway.url, directory);
+});
+
+beforeEach(() => {
+  tests += 1;
+  resource = `v/r${tests}.txt`;
+});
+
+afterAll(async () => {
+  await client.close();
+  await gateway.stop();
+  await removeDirectory(directory);
+});
+
+/** A shell script as the command. */
+const exec = (script: string, ...flags: readonly string[]): CliProcess => cli.start('exec', '--lock', resource, ...flags, '--', 'sh', '-c', script);
+
+async function isFree(name: string): Promise<boolean> {
+  return (await client.lock(name)).holders.length === 0;
+}
+
+const appeared = (name: string): Promise<true> => until(() => (existsSync(join(directory, name)) ? true : null));
+const text = (name: string): string => readFileSync(join(directory, name), 'utf8');
+/** Times that a script noted, in ms. */
+const times = (name: string): number[] => text(name).trim().split('\n').map(Number);
+
+/** A gateway of the test's own, that may be killed. */
+async function ownGateway(): Promise<{ readonly gateway: GatewayProcess; readonly cli: CommandLine }> {
+  const own = await newDirectory();
+  onTestFinished(() => removeDirectory(own));
+  const doomed = await GatewayProcess.start(own);
+  return { gateway: doomed, cli: new CommandLine(doomed.url, directory) };
+}
+
+describe('fencegate exec', () => {
+  it('gives the command its lease, keeps its exit code, and releases', async () => {
+    const process = exec(
+      'echo "$FENCEGATE_URL $FENCEGATE_RESOURCE $FENCEGATE_FENCING_TOKEN $(test -n "$FENCEGATE_LEASE_ID" && echo secret)"; exit 7',
+    );
+    expect(await process.ended()).toEqual({ code: 7, signal: null });
+    const { high_water_mark: mark } = await client.lock(resource);
+    expect(process.stdout).toBe(`${gateway.url} ${resource} ${mark} secret\n`);
+    expect(process.stderr).toBe('');
+    expect(await isFree(resource)).toBe(true);
+  });
+
+  it('holds the lease for as long as the command runs, longer than its time to live', async () => {
+    const process = exec('touch running; read -r line; echo "$line"', '--ttl', '1s');
+    await appeared('running');
+    const until1 = performance.now() + 2_000;
+    while (performance.now() < until1) expect((await client.lock(resource)).holders).toHaveLength(1);
+    process.child.stdin.end('what comes on standard input\n');
+    expect(await process.ended()).toEqual({ code: 0, signal: null });
+    expect(process.stdout).toBe('what comes on standard input\n');
+  });
+
+  it('says 128 + n for a command that a signal ended', async () => {
+    expect(await exec('kill -9 $$').ended()).toEqual({ code: 137, signal: null });
+    expect(await exec('kill -TERM $$').ended()).toEqual({ code: 143, signal: null });
+  });
+
+  it('says 127 for a command that is not there, 126 for one that cannot be run, and releases', async () => {
+    writeFileSync(join(directory, 'plain.txt'), 'no program');
+    expect(await cli.run('exec', '--lock', resource, '--', 'no-such-command')).toEqual({
+      code: 127,
+      stdout: '',
+      stderr: 'fencegate: no-such-command: command not found\n',
+    });
+    expect((await cli.run('exec', '--lock', resource, '--', './plain.txt')).code).toBe(126);
+    expect(await isFree(resource)).toBe(true);
+  });
+
+  it('runs the writes of the command, and of commands of ours in it, under its token', async () => {
+    const process = exec('echo mine > mine.txt; node "$FENCEGATE" put mine.txt "$FENCEGATE_RESOURCE" --json');
+    await process.ended();
+    const { fencing_token: token } = JSON.parse(process.stdout) as { fencing_token: string };
+    expect(token).toBe((await client.lock(resource)).high_water_mark);
+  });
+
+  it('is re-entrant: inside itself it has the same lease, which only the outer one ends', async () => {
+    const inner = `node "$FENCEGATE" exec --lock "$FENCEGATE_RESOURCE" -- sh -c 'echo $FENCEGATE_FENCING_TOKEN'`;
+    const process = exec(`echo $FENCEGATE_FENCING_TOKEN; ${inner}; node "$FENCEGATE" lock show "$FENCEGATE_RESOURCE"`, '--wait', '0');
+    await process.ended();
+    const [outer, nested] = process.stdout.split('\n');
+    expect(nested).toBe(outer);
+    expect(process.stdout).toContain('held, exclusive');
+  });
+
+  it('lets readers in together with --shared', async () => {
+    const first = exec('touch reading; read -r line', '--shared');
+    await appeared('reading');
+    expect(await exec('true', '--shared', '--wait', '0').ended()).toEqual({ code: 0, signal: null });
+    first.child.stdin.end('\n');
+    await first.ended();
+  });
+
+  it('passes SIGTERM on, and lets the command decide', async () => {
+    const process = exec('trap "echo asked; exit 3" TERM; touch ready; while :; do sleep 0.05; done');
+    await appeared('ready');
+    process.signal('SIGTERM');
+    expect(await process.ended()).toEqual({ code: 3, signal: null });
+    expect(process.stdout).toBe('asked\n');
+    expect(await isFree(resource)).toBe(true);
+  });
+});
+
+describe('fencegate exec that does not get the lock', () => {
+  it('says 75 when the wait is over, and who holds it is not asked to run', async () => {
+    const lease = await client.lease(resource);
+    const result = await cli.run('exec', '--lock', resource, '--wait', '100ms', '--', 'touch', 'must-not-be');
+    expect(result.code).toBe(75);
+    expect(result.stderr).toMatch(/^fencegate: lock_not_acquired: .*\nfencegate: next: .*\n$/);
+    expect(existsSync(join(directory, 'must-not-be'))).toBe(false);
+    await lease.release();
+  });
+
+  it('waits in line, and runs when it is its turn', async () => {
+    const lease = await client.lease(resource);
+    const process = exec('echo $FENCEGATE_FENCING_TOKEN', '--wait', '1m');
+    await until(async () => ((await client.lock(resource)).queue_length === 1 ? true : null));
+    await lease.release();
+    expect(await process.ended()).toEqual({ code: 0, signal: null });
+    expect(Number(process.stdout)).toBeGreaterThan(Number(lease.token));
+  });
+
+  it('leaves the line at SIGINT', async () => {
+    const lease = await client.lease(resource);
+    const process = exec('true', '--wait', '1m');
+    await until(async () => ((await client.lock(resource)).queue_length === 1 ? true : null));
+    process.signal('SIGINT');
+    expect(await process.ended()).toEqual({ code: 130, signal: null });
+    expect((await client.lock(resource)).queue_length).toBe(0);
+    await lease.release();
+  });
+
+  it('says 69 when no gateway is there', async () => {
+    const nobody = cli.with({ FENCEGATE_URL: `http://127.0.0.1:${await freePort()}` });
+    const result = await nobody.run('exec', '--lock', resource, '--', 'true');
+    expect(result.code).toBe(69);
+    expect(result.stderr).toMatch(/gateway_unreachable: .*ECONNREFUSED.*\n.*next: check that the gateway runs/);
+  });
+
+  it('says 64 for what cannot be meant', async () => {
+    for (const argv of [
+      ['exec', '--', 'true'],
+      ['exec', '--lock', resource],
+      ['exec', '--lock', resource, '--wait', '30', '--', 'true'],
+      ['exec', '--lock', resource, '--ttl', '6s', '--grace', '3s', '--', 'true'],
+      ['exec', '--lock', 'no-path', '--', 'true'],
+      ['exec', '--lock', resource, '--ttl', '10ms', '--', 'true'],
+      ['exec', '--lock', resource, '--gateway', 'nonsense', '--', 'true'],
+    ]) {
+      const { code, stderr } = await cli.run(...argv);
+      expect([argv, code]).toEqual([argv, 64]);
+      expect(stderr).not.toBe('');
+    }
+  });
+
+  it('says 77 without a right, and takes its bearer token from a file or the environment', async () => {
+    const own = await newDirectory();
+    onTestFinished(() => removeDirectory(own));
+    const closed = await GatewayProcess.start(own, { auth: principalsFile([{ name: 'robot', roles: ['reader', 'writer'] }]) });
+    const there = new CommandLine(closed.url, own);
+    expect((await there.run('exec', '--lock', resource, '--', 'true')).code).toBe(77);
+    expect((await there.with({ FENCEGATE_AUTH_TOKEN: bearerOf('robot') }).run('exec', '--lock', resource, '--', 'true')).code).toBe(0);
+    writeFileSync(join(own, 'token'), `${bearerOf('robot')}\n`);
+    expect((await there.run('exec', '--auth-token-file', 'token', '--lock', resource, '--', 'true')).code).toBe(0);
+    const forbidden = await there.with({ FENCEGATE_AUTH_TOKEN: bearerOf('robot') }).run('lock', 'break', resource, '--reason', 'x');
+    expect(forbidden.code).toBe(77);
+  });
+});
+
+describe('fencegate exec that loses its lease', () => {
+  it('R16: ends the command before the lease can end when the gateway disappears, and says 70', async () => {
+    const own = await ownGateway();
+    const script = 'trap "date +%s%3N > asked; exit 0" TERM; touch gone-ready; while :; do sleep 0.02; done';
+    const process = own.cli.start('exec', '--lock', resource, '--ttl', TTL, '--', 'sh', '-c', script);
+    await appeared('gone-ready');
+    await own.gateway.kill();
+    const lastRenewalMs = Date.now();
+    expect(await process.ended()).toEqual({ code: 70, signal: null });
+    expect(times('asked')[0]).toBeLessThan(lastRenewalMs + TTL_MS);
+    expect(process.stderr).toMatch(/The lease is lost: expired, by the clock of this process.*SIGTERM, and SIGKILL after 500ms/);
+  });
+
+  it('R16: kills a command that ignores SIGTERM, and what it started, still before the lease can end', async () => {
+    const own = await ownGateway();
+    const beat = (name: string): string => `while :; do date +%s%3N >> ${name}; sleep 0.02; done`;
+    const script = `trap "" TERM; (${beat('grandchild')}) & ${beat('child')}`;
+    const process = own.cli.start('exec', '--lock', resource, '--ttl', TTL, '--grace', '700ms', '--', 'sh', '-c', script);
+    await Promise.all([appeared('child'), appeared('grandchild')]);
+    await own.gateway.kill();
+    const endMs = Date.now() + TTL_MS;
+    expect(await process.ended()).toEqual({ code: 70, signal: null });
+    for (const name of ['child', 'grandchild']) {
+      const last = times(name).at(-1) ?? 0;
+      expect(last).toBeLessThan(endMs);
+      expect(Date.now()).toBeGreaterThan(last);
+    }
+  });
+
+  it('says 70 when the lease was broken, also to a command that ends well', async () => {
+    const process = exec('trap "exit 0" TERM; touch broken-ready; while :; do sleep 0.02; done', '--ttl', TTL);
+    await appeared('broken-ready');
+    await client.breakLock(resource, { reason: 'a test' });
+    expect(await process.ended()).toEqual({ code: 70, signal: null });
+    expect(process.stderr).toContain('says the gateway');
+  });
+
+  it('ends the command when it wakes up after the lease could have ended', async () => {
+    const process = exec('touch stop-ready; while :; do sleep 0.02; done', '--ttl', '1s');
+    await appeared('stop-ready');
+    process.signal('SIGSTOP');
+    await until(async () => ((await isFree(resource)) ? true : null));
+    process.signal('SIGCONT');
+    expect(await process.ended()).toEqual({ code: 70, signal: null });
+  });
+
+  it('refuses the late write of a command that goes on all the same', async () => {
+    const script =
+      'trap "" TERM; touch late-ready; until [ -e late-go ]; do sleep 0.02; done; echo late | node "$FENCEGATE" put - "$FENCEGATE_RESOURCE"; echo $? > late-code';
+    const process = exec(script, '--ttl', '30s', '--grace', '10s');
+    await appeared('late-ready');
+    await client.breakLock(resource, { reason: 'a test' });
+    await client.put(resource, 'theirs', {});
+    await cli.run('exec', '--lock', resource, '--', 'touch', 'late-go');
+    await process.ended();
+    if (existsSync(join(directory, 'late-code'))) expect(text('late-code')).toBe('65\n');
+    expect(await (await client.get(resource)).text()).toBe('theirs');
+  });
+});
+
+describe('fencegate exec at a terminal', () => {
+  /** Under `script`, which gives it a terminal of its own; what is written to its input is typed. */
+  function atTerminal(command: string) {
+    const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: directory, env: cli.environment, stdio: ['pipe', 'pipe', 'inherit'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
+    const ended = once(child, 'close').then(() => ({ code: child.exitCode, output }));
+    return { type: (keys: string) => child.stdin.write(keys), ended, pid: child.pid ?? 0 };
+  }
+  const quoted = (script: string): string => `${process.execPath} ${BIN} exec --lock ${resource} -- sh -c '${script}'`;
+
+  it('Ctrl-C reaches the command once, and ends it as it ends any other', async () => {
+    const terminal = atTerminal(quoted('trap "echo int >> ints; sleep 0.3; exit 130" INT; touch tty-ready; while :; do sleep 0.02; done'));
+    await appeared('tty-ready');
+    terminal.type('\u0003');
+    expect((await terminal.ended).code).toBe(130);
+    expect(text('ints')).toBe('int\n');
+    expect(await isFree(resource)).toBe(true);
+  });
+
+  it('Ctrl-C says 130 for a command that does nothing about it, and nothing is left of it', async () => {
+    const terminal = atTerminal(quoted('echo $$ > tty-pid; exec sleep 1000'));
+    await appeared('tty-pid');
+    const pid = await until(() => text('tty-pid').trim() || null);
+    terminal.type('\u0003');
+    expect((await terminal.ended).code).toBe(130);
+    await until(() => (existsSync(`/proc/${pid}`) ? null : true));
+    expect(await isFree(resource)).toBe(true);
+  });
+
+  it('what is typed comes to the command', async () => {
+    const terminal = atTerminal(quoted('read -r line; echo "said $line"'));
+    terminal.type('hello\n');
+    expect((await terminal.ended).output).toContain('said hello');
+  });
+
+  it('Ctrl-Z stops the command, too; it goes on with us', async () => {
+    const terminal = atTerminal(quoted('echo $$ > stopped-pid; read -r line; echo "said $line"'));
+    const child = await until(() => (existsSync(join(directory, 'stopped-pid')) && text('stopped-pid').trim()) || null);
+    const parent = /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${child}/status`, 'utf8'))?.[1] ?? '';
+    terminal.type('\u001a');
+    await until(() => (/^State:\s+T/m.test(readFileSync(`/proc/${child}/status`, 'utf8')) ? true : null));
+    await until(() => (/^State:\s+T/m.test(readFileSync(`/proc/${parent}/status`, 'utf8')) ? true : null));
+    process.kill(Number(parent), 'SIGCONT');
+    terminal.type('again\n');
+    expect((await terminal.ended).output).toContain('said again');
+  });
+});

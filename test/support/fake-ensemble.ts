@@ -1,0 +1,229 @@
+import {
+  type ZkClient,
+  ZkError,
+  type ZkFailure,
+  type ZkNodeKind,
+  type ZkSession,
+  type ZkSessionState,
+  type ZkStat,
+} from '../../src/locks/zookeeper/zk-client.ts';
+
+interface Node {
+  data: Uint8Array;
+  czxid: bigint;
+  mzxid: bigint;
+  mtimeMs: number;
+  version: number;
+  /** The counter of sequential children. */
+  cversion: number;
+  owner: string;
+}
+
+/** A ZooKeeper ensemble in memory, with the semantics that the recipe relies on. Time is the caller's. */
+export class FakeEnsemble {
+  readonly nodes = new Map<string, Node>();
+  readonly clients: FakeZk[] = [];
+  readonly #children = new Map<string, Set<string>>();
+  readonly #wallMs: () => number;
+  zxid = 0x1_0000_0000n;
+
+  constructor(wallMs: () => number) {
+    this.#wallMs = wallMs;
+    this.nodes.set('/', this.#node(new Uint8Array(), '0'));
+  }
+
+  open(sessionMs = 15_000): FakeZk {
+    const client = new FakeZk(this, { id: `0x${(this.clients.length + 1).toString(16)}`, password: 'p', timeoutMs: sessionMs });
+    this.clients.push(client);
+    return client;
+  }
+
+  children(path: string): string[] {
+    return [...(this.#children.get(path) ?? [])];
+  }
+
+  create(path: string, data: Uint8Array, owner: string, sequential: boolean): string {
+    const parentPath = path.slice(0, path.lastIndexOf('/')) || '/';
+    const parent = this.nodes.get(parentPath);
+    if (parent === undefined) throw failure('no_node');
+    const name = sequential ? `${path}${String(parent.cversion).padStart(10, '0')}` : path;
+    if (this.nodes.has(name)) throw failure('node_exists');
+    if (parent.cversion < 2_147_483_647) parent.cversion += 1;
+    this.zxid += 1n;
+    this.nodes.set(name, this.#node(data, owner));
+    const siblings = this.#children.get(parentPath) ?? new Set();
+    this.#children.set(parentPath, siblings.add(name.slice(name.lastIndexOf('/') + 1)));
+    return name;
+  }
+
+  set(path: string, data: Uint8Array, version: number): ZkStat {
+    const node = this.nodes.get(path);
+    if (node === undefined) throw failure('no_node');
+    if (node.version !== version) throw failure('bad_version');
+    this.zxid += 1n;
+    Object.assign(node, { data, mzxid: this.zxid, mtimeMs: this.#wallMs(), version: node.version + 1 });
+    this.#fire(path);
+    return this.stat(path);
+  }
+
+  remove(path: string, version: number | null): void {
+    const node = this.nodes.get(path);
+    if (node === undefined) throw failure('no_node');
+    if (version !== null && node.version !== version) throw failure('bad_version');
+    if ((this.#children.get(path)?.size ?? 0) > 0) throw failure('not_empty');
+    this.zxid += 1n;
+    this.nodes.delete(path);
+    this.#children.get(path.slice(0, path.lastIndexOf('/')) || '/')?.delete(path.slice(path.lastIndexOf('/') + 1));
+    this.#fire(path);
+  }
+
+  stat(path: string): ZkStat {
+    const node = this.nodes.get(path);
+    if (node === undefined) throw failure('no_node');
+    const { czxid, mzxid, mtimeMs, version, cversion, owner } = node;
+    return { czxid, mzxid, mtimeMs, version, cversion, ephemeralOwner: owner, numChildren: this.#children.get(path)?.size ?? 0 };
+  }
+
+  /** The session's time is up: its ephemeral nodes go. */
+  expire(session: string): void {
+    for (const [path, { owner }] of [...this.nodes]) if (owner === session) this.remove(path, null);
+  }
+
+  #fire(path: string): void {
+    for (const client of this.clients) client.fire(path);
+  }
+
+  #node(data: Uint8Array, owner: string): Node {
+    return { data, czxid: this.zxid, mzxid: this.zxid, mtimeMs: this.#wallMs(), version: 0, cversion: 0, owner };
+  }
+}
+
+type Call = 'get' | 'exists' | 'children' | 'create' | 'set' | 'remove' | 'sync';
+
+/** One client of it, whose link can be cut and whose replies can be lost. */
+export class FakeZk implements ZkClient {
+  readonly session: ZkSession;
+  state: ZkSessionState = 'connected';
+  /** Requests that reached the server, by kind. */
+  readonly counts = new Map<Call, number>();
+  /** Wake-ups by a watch. */
+  wakes = 0;
+  readonly #ensemble: FakeEnsemble;
+  readonly #watches = new Set<string>();
+  readonly #stateListeners: ((state: ZkSessionState) => void)[] = [];
+  readonly #watchListeners: ((path: string) => void)[] = [];
+  #connection = 1;
+  #lose: Call | null = null;
+
+  constructor(ensemble: FakeEnsemble, session: ZkSession) {
+    this.#ensemble = ensemble;
+    this.session = session;
+  }
+
+  onState(listener: (state: ZkSessionState) => void): void {
+    this.#stateListeners.push(listener);
+  }
+
+  onWatch(listener: (path: string) => void): void {
+    this.#watchListeners.push(listener);
+  }
+
+  get(path: string, { watch = false } = {}) {
+    return this.#call('get', () => {
+      const stat = this.#ensemble.stat(path);
+      if (watch) this.#watches.add(path);
+      return { data: this.#ensemble.nodes.get(path)?.data ?? new Uint8Array(), stat };
+    });
+  }
+
+  exists(path: string) {
+    return this.#call('exists', () => ({ stat: this.#ensemble.nodes.has(path) ? this.#ensemble.stat(path) : null }));
+  }
+
+  children(path: string) {
+    return this.#call('children', () => {
+      this.#ensemble.stat(path);
+      return { names: this.#ensemble.children(path) };
+    });
+  }
+
+  create(path: string, data: Uint8Array, kind: ZkNodeKind) {
+    const owner = kind === 'persistent' ? '0' : this.session.id;
+    return this.#call('create', () => ({ path: this.#ensemble.create(path, data, owner, kind === 'ephemeral_sequential') }));
+  }
+
+  set(path: string, data: Uint8Array, version: number) {
+    return this.#call('set', () => ({ stat: this.#ensemble.set(path, data, version) }));
+  }
+
+  remove(path: string, version: number | null) {
+    return this.#call('remove', () => {
+      this.#ensemble.remove(path, version);
+      return {};
+    });
+  }
+
+  sync(_path: string) {
+    return this.#call('sync', () => ({}));
+  }
+
+  async close(): Promise<void> {
+    if (this.state === 'over') return;
+    this.#ensemble.expire(this.session.id);
+    this.#become('over');
+  }
+
+  fire(path: string): void {
+    if (!this.#watches.delete(path)) return;
+    this.wakes += 1;
+    queueMicrotask(() => {
+      if (this.state === 'connected') for (const listener of this.#watchListeners) listener(path);
+    });
+  }
+
+  /** The reply of the next call of this kind is lost with the connection: it was carried out. */
+  loseReply(call: Call): void {
+    this.#lose = call;
+  }
+
+  cut(): void {
+    this.#become('disconnected');
+  }
+
+  heal(): void {
+    this.#connection += 1;
+    this.#become('connected');
+    for (const path of [...this.#watches]) if (!this.#ensemble.nodes.has(path)) this.fire(path);
+  }
+
+  /** The ensemble gives the session up; the client learns of it. */
+  expire(): void {
+    this.#ensemble.expire(this.session.id);
+    this.#become('over');
+  }
+
+  async #call<T extends object>(call: Call, work: () => T): Promise<T & { readonly connection: number }> {
+    if (this.state === 'over') throw failure('session_over');
+    if (this.state !== 'connected') throw failure('unknown');
+    this.counts.set(call, (this.counts.get(call) ?? 0) + 1);
+    const connection = this.#connection;
+    const result = work();
+    if (this.#lose === call) {
+      this.#lose = null;
+      this.cut();
+      this.heal();
+      throw failure('unknown');
+    }
+    return { ...result, connection };
+  }
+
+  #become(state: ZkSessionState): void {
+    if (this.state === state) return;
+    this.state = state;
+    for (const listener of this.#stateListeners) listener(state);
+  }
+}
+
+function failure(kind: ZkFailure): ZkError {
+  return new ZkError(kind, kind);
+}

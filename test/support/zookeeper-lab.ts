@@ -1,0 +1,51 @@
+import type { CoordinatorReadiness } from '../../src/domain/health.ts';
+import type { Coordination } from '../../src/locks/coordination.ts';
+import type { Lease } from '../../src/locks/lease-record.ts';
+import { ZookeeperCoordinator } from '../../src/locks/zookeeper/zookeeper-coordinator.ts';
+import { type FakeClock, seededRandom } from './fake-clock.ts';
+import { FakeEnsemble, type FakeZk } from './fake-ensemble.ts';
+import { type LabOptions, LockLab } from './lock-lab.ts';
+
+/** A lock service over a ZooKeeper ensemble in memory, whose contact is proven as long as nobody says otherwise. */
+export class ZookeeperLab extends LockLab {
+  readonly ensemble: FakeEnsemble;
+  readonly client: FakeZk;
+  readonly coordinator: ZookeeperCoordinator<Lease>;
+
+  constructor(options: Omit<LabOptions, 'coordination'> = {}) {
+    const made: { ensemble?: FakeEnsemble; client?: FakeZk; coordinator?: ZookeeperCoordinator<Lease> } = {};
+    super({
+      ...options,
+      coordination: (clock, queueMax) => coordination(made, clock, queueMax),
+    });
+    if (made.ensemble === undefined || made.client === undefined || made.coordinator === undefined)
+      throw new Error('the lock service made no coordinator');
+    this.ensemble = made.ensemble;
+    this.client = made.client;
+    this.coordinator = made.coordinator;
+  }
+}
+
+function coordination(
+  made: { ensemble?: FakeEnsemble; client?: FakeZk; coordinator?: ZookeeperCoordinator<Lease> },
+  clock: FakeClock,
+  queueMax: (volume: string) => number,
+): Coordination {
+  const ensemble = new FakeEnsemble(() => clock.wallMs());
+  for (const path of ['/locks', '/locks/vol', '/locks/other']) ensemble.create(path, new Uint8Array(), '0', false);
+  const client = ensemble.open();
+  const coordinator = new ZookeeperCoordinator<Lease>({ clock, random: seededRandom(7), root: '/locks', queueMax });
+  coordinator.begin({ client, base: 0n, usable: () => client.state === 'connected' });
+  Object.assign(made, { ensemble, client, coordinator });
+  const readiness = (): CoordinatorReadiness => ({ kind: 'zookeeper', state: 'connected', sessionMs: 15_000 });
+  return {
+    coordinator,
+    seating: null,
+    readiness,
+    refusal: () => null,
+    remainderMs: () => Number.POSITIVE_INFINITY,
+    onState: () => undefined,
+    raiseAbove: () => undefined,
+    rebase: async () => undefined,
+  };
+}

@@ -1,0 +1,62 @@
+import { CommanderError } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { failureOf } from '../../../src/cli/failure.ts';
+import { Interrupted } from '../../../src/cli/interruptible.ts';
+import { UsageError } from '../../../src/cli/usage-error.ts';
+import { STATUS_BY_CODE } from '../../../src/client/contract/codes.ts';
+import { FencegateError, type FencegateErrorCode, isErrorCode } from '../../../src/client/errors.ts';
+import { ConfigError } from '../../../src/config/problems.ts';
+
+const refusal = (code: FencegateErrorCode): FencegateError =>
+  new FencegateError(code, { detail: 'No.', status: isErrorCode(code) ? STATUS_BY_CODE[code] : null, requestId: 'req_1' });
+
+describe('how a command fails', () => {
+  it.each([
+    ['stale_token', 65],
+    ['lease_ended', 65],
+    ['token_required', 65],
+    ['precondition_failed', 65],
+    ['directory_not_empty', 65],
+    ['gateway_unreachable', 69],
+    ['outcome_unknown', 69],
+    ['draining', 69],
+    ['lease_lost', 70],
+    ['lease_not_held', 70],
+    ['lock_not_acquired', 75],
+    ['resource_locked', 75],
+    ['deadlock', 75],
+    ['unauthenticated', 77],
+    ['forbidden', 77],
+    ['ttl_out_of_range', 64],
+    ['not_found', 1],
+  ] as const)('%s is exit code %d', (code, exitCode) => {
+    expect(failureOf(refusal(code))?.exitCode).toBe(exitCode);
+  });
+
+  it('every code of the gateway is one of the documented exit codes', () => {
+    const codes = Object.keys(STATUS_BY_CODE).filter(isErrorCode);
+    expect(new Set(codes.map((code) => failureOf(refusal(code))?.exitCode))).toEqual(new Set([1, 64, 65, 69, 70, 75, 77]));
+  });
+
+  it('says what is wrong, which request it was, and what to do next', () => {
+    expect(failureOf(refusal('token_required'))?.lines).toEqual([
+      'token_required: No. [request req_1]',
+      'next: run it under fencegate exec --lock VOL/PATH',
+    ]);
+  });
+
+  it('lets no label of a stranger rule the terminal', () => {
+    const held = new FencegateError('resource_locked', { detail: 'Held.', status: 423, members: { holder_client_id: 'a\u001b[2J' } });
+    expect(failureOf(held)?.lines[0]).toBe(String.raw`resource_locked: Held. Held by a\x1b[2J.`);
+  });
+
+  it('knows usage, configuration, signals and system calls; the rest is thrown on', () => {
+    expect(failureOf(new UsageError('so'))).toEqual({ exitCode: 64, lines: ['so'] });
+    expect(failureOf(new CommanderError(1, 'commander.unknownOption', 'x'))?.exitCode).toBe(64);
+    expect(failureOf(new CommanderError(0, 'commander.helpDisplayed', 'x'))?.exitCode).toBe(0);
+    expect(failureOf(new ConfigError(['a', 'b']))).toEqual({ exitCode: 2, lines: ['a', 'b'] });
+    expect(failureOf(new Interrupted('SIGINT'))).toEqual({ exitCode: 130, lines: [] });
+    expect(failureOf(Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT', syscall: 'open' }))?.exitCode).toBe(1);
+    expect(failureOf(new TypeError('a defect'))).toBeNull();
+  });
+});

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { type Contending, explore } from '../../../support/protocol-world.ts';
+import { TIER } from '../../../support/tier.ts';
+
+const writer = (priority = 5): Contending => ({ mode: 'exclusive', priority });
+const reader = (priority = 5): Contending => ({ mode: 'shared', priority });
+
+const PAIRS = [
+  [writer(), writer()],
+  [writer(), writer(9)],
+  [writer(), reader()],
+  [reader(), writer(9)],
+  [reader(), reader()],
+];
+
+const TRIPLES = [
+  [writer(), writer(7), writer(9)],
+  [reader(), writer(), reader()],
+  [writer(), reader(), reader(9)],
+];
+
+describe('every order of events in small worlds', () => {
+  it.each(PAIRS)(
+    'finds no two holders, no wrong token and nobody asleep for ever among %j and %j, with lost replies, dead sessions and deletes',
+    (...contenders) => {
+      const { violation, worlds, heldBy } = explore({ contenders, faultsMax: TIER.protocolFaults });
+      expect(violation).toBeNull();
+      expect(worlds).toBeGreaterThan(1_000);
+      expect(heldBy.size).toBe(2);
+    },
+  );
+
+  it.each(TRIPLES)('nor among %j, %j and %j', (...contenders) => {
+    const { violation, heldBy } = explore({ contenders, faultsMax: 0 });
+    expect(violation).toBeNull();
+    expect(heldBy.size).toBe(3);
+  });
+
+  it('finds two holders when the children are read before the state that names the holders', () => {
+    expect(explore({ contenders: [writer(), writer(7), writer(9)], faultsMax: 0, readsSwapped: true }).violation).toBe('two holders');
+  });
+});

@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest';
+import { settle } from '../../../support/fake-clock.ts';
+import { resource, tokenOf } from '../../../support/lock-lab.ts';
+import { ZookeeperLab } from '../../../support/zookeeper-lab.ts';
+
+const A = resource('a');
+const NODE = '/locks/vol/a';
+const EMPTY = new Uint8Array();
+
+describe('the ZooKeeper recipe when something fails', () => {
+  it.each(['create', 'set', 'exists', 'get', 'children', 'remove'] as const)(
+    'goes on after the reply to %s was lost, with one child and one holder',
+    async (call) => {
+      const lab = new ZookeeperLab();
+      lab.client.loseReply(call);
+      const lease = await lab.during(lab.acquire(A, { waitMs: 5_000 }), 5_000);
+      expect(lease.state).toBe('held');
+      expect(lab.ensemble.children(NODE)).toHaveLength(1);
+      lab.client.loseReply(call);
+      await lab.release(lease.leaseId);
+      await lab.clock.advanceAsync(1_000);
+      expect(lab.ensemble.children(NODE)).toEqual([]);
+      const next = await lab.during(lab.acquire(A, { waitMs: 5_000 }), 5_000);
+      expect(tokenOf(next) > tokenOf(lease)).toBe(true);
+    },
+  );
+
+  it('mints tokens that are the mzxid of the grant, and grow in the order of grants whatever the queue did', async () => {
+    const lab = new ZookeeperLab();
+    const first = await lab.acquire(A);
+    expect(BigInt(tokenOf(first))).toBe(lab.ensemble.stat(NODE).mzxid);
+    const low = lab.acquire(A, { waitMs: 60_000, priority: 0 });
+    await settle();
+    const high = lab.acquire(A, { waitMs: 60_000, priority: 9 });
+    await settle();
+    await lab.release(first.leaseId);
+    const second = await high;
+    await lab.release(second.leaseId);
+    expect(tokenOf(await low) > tokenOf(second)).toBe(true);
+  });
+
+  it('lets a lease whose child a third party deleted be over, and grants the next one a higher token', async () => {
+    const lab = new ZookeeperLab();
+    const lease = await lab.acquire(A, { ttlMs: 600_000 });
+    const waiter = lab.acquire(A, { waitMs: 60_000 });
+    await settle();
+    lab.ensemble.remove(`${NODE}/${lab.ensemble.children(NODE)[0]}`, null);
+    const next = await waiter;
+    expect(tokenOf(next) > tokenOf(lease)).toBe(true);
+    expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'lost' });
+    expect(() => lab.locks.writeLeases.pin(A, tokenOf(lease))).toThrow();
+  });
+
+  it('stands a waiter whose child a third party deleted in line anew', async () => {
+    const lab = new ZookeeperLab();
+    const lease = await lab.acquire(A);
+    const waiter = lab.acquire(A, { waitMs: 60_000 });
+    await settle();
+    const [, second] = lab.ensemble.children(NODE);
+    lab.ensemble.remove(`${NODE}/${second}`, null);
+    await lab.release(lease.leaseId);
+    expect((await waiter).state).toBe('held');
+    expect(lab.ensemble.children(NODE)).toHaveLength(1);
+  });
+
+  it('grants nobody past a contender of another recipe, whatever the priority', async () => {
+    const lab = new ZookeeperLab();
+    const lease = await lab.acquire(A);
+    const foreign = lab.ensemble.create(`${NODE}/_c_11111111-2222-lock-`, EMPTY, '0x99', true);
+    const ours = lab.acquire(A, { waitMs: 60_000, priority: 9 });
+    await settle();
+    await lab.release(lease.leaseId);
+    await settle();
+    expect((await lab.locks.service.lock(A)).holders).toEqual([]);
+    lab.ensemble.remove(foreign, null);
+    expect((await ours).state).toBe('held');
+  });
+
+  it('R7: keeps the order of arrival at the end of the counter, where every child gets the same number', async () => {
+    const lab = new ZookeeperLab();
+    lab.ensemble.create(NODE, EMPTY, '0', false);
+    const node = lab.ensemble.nodes.get(NODE);
+    if (node !== undefined) node.cversion = 2_147_483_645;
+    let current = await lab.acquire(A);
+    const waiting = [];
+    for (let i = 0; i < 5; i += 1) {
+      waiting.push(lab.acquire(A, { waitMs: 60_000, ttlMs: 60_000 }));
+      await settle();
+    }
+    for (const wait of waiting) {
+      await lab.release(current.leaseId);
+      const next = await wait;
+      expect(tokenOf(next) > tokenOf(current)).toBe(true);
+      current = next;
+    }
+  });
+
+  it('R11: wakes exactly one of 200 waiters by each release', async () => {
+    const lab = new ZookeeperLab();
+    let current = await lab.acquire(A, { ttlMs: 3_600_000 });
+    const waiting = Array.from({ length: 200 }, () => lab.acquire(A, { waitMs: 60_000, ttlMs: 3_600_000 }));
+    await lab.clock.advanceAsync(1);
+    for (const wait of waiting.slice(0, 20)) {
+      const before = lab.client.wakes;
+      await lab.release(current.leaseId);
+      current = await wait;
+      await settle();
+      expect(lab.client.wakes - before).toBe(1);
+    }
+  });
+
+  it('refuses a resource node that no version of ours wrote: nobody is granted', async () => {
+    const lab = new ZookeeperLab();
+    lab.ensemble.create(NODE, Buffer.from('{"v":2}'), '0', false);
+    const wait = lab.acquire(A, { waitMs: 500, maxWaitMs: 500 });
+    await expect(lab.during(wait, 2_000)).rejects.toMatchObject({ code: 'lock_not_acquired' });
+    expect((await lab.locks.service.locks({ limit: 10, cursor: null })).locks.flatMap(({ holders }) => holders)).toEqual([]);
+  });
+});
