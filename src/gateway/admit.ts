@@ -49,7 +49,7 @@ export async function admitToken(
     ownsLeaseId: leaseId === null ? null : (leaseRef) => deps.leases.isLeaseId(leaseId, leaseRef),
   });
   if (refusal !== null) throw refusal;
-  operation.leaseRef = facts.atMark?.leaseRef ?? null;
+  operation.writesUnder(resource, facts.atMark?.leaseRef ?? null);
   return token;
 }
 
@@ -67,6 +67,8 @@ function readToken(deps: WriteDeps, operation: Operation, volume: Volume, resour
 
 async function admitTokenless(deps: WriteDeps, operation: Operation, volume: Volume, resource: Resource): Promise<null> {
   const { requireToken } = volume.policy;
+  if (operation.envelope.leaseId !== null && !operation.hasToken)
+    throw tokenRequired('X-Lease-Id speaks of a lease, and the token of that lease is missing.');
   if (requireToken === 'true') throw tokenRequired('Writes to this volume carry a fencing token.');
   if (requireToken === 'once_leased' && (await deps.leases.facts(resource, null)).everNamed) {
     throw tokenRequired('This resource was leased before; since then its writes carry a fencing token.');

@@ -153,7 +153,7 @@ function directoryAnswer(operation: Operation, volume: Volume, resource: Resourc
     etag: null,
     digest: null,
     fencing_token: token.toString(),
-    lease_ref: operation.leaseRef,
+    lease_ref: operation.leaseRefOf(resource),
     operation_id: operation.id,
     durability: 'synced',
     fence_level: volume.fenceLevel,

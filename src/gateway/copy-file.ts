@@ -23,7 +23,7 @@ async function copy(deps: WriteDeps, operation: Operation, request: TransferRequ
   const volume = writableVolume(deps, to.volume);
   if (source.policy.path === null) throw refuse('invalid_request', 'The source volume is lock-only: it has no files.');
   if (request.fromToken !== null) await admitToken(deps, operation, source, from, request.fromToken);
-  const token = await admitToken(deps, operation, volume, to, transferTokens(operation.envelope, request).to);
+  const token = await admitToken(deps, operation, volume, to, transferTokens(operation, request).to);
   const rule = destinationRule(request.overwrite);
   const { place } = await admitTarget(operation, volume, to, rule);
   const quota = deps.quota.account(operation.envelope.caller.principal.name, volume.name, volume.policy.limits.stagedBytes);

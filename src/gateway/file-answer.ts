@@ -23,7 +23,7 @@ export function fileAnswer(operation: Operation, volume: Volume, file: WrittenFi
     etag: etagOf(file.facts),
     digest: file.sha256 === null ? null : { 'sha-256': file.sha256 },
     fencing_token: file.token.toString(),
-    lease_ref: operation.leaseRef ?? '',
+    lease_ref: operation.leaseRefOf(file.resource) ?? '',
     operation_id: operation.id,
     durability: 'synced',
     fence_level: volume.fenceLevel,

@@ -33,7 +33,7 @@ async function move(deps: WriteDeps, operation: Operation, request: TransferRequ
   assertTwoResources(request);
   const volume = writableVolume(deps, request.to.volume);
   if (request.from.volume !== volume.name) throw refuse('cross_volume', 'A move stays inside one volume; copy and delete instead.');
-  const tokens = transferTokens(operation.envelope, request);
+  const tokens = transferTokens(operation, request);
   const fromToken = await admitToken(deps, operation, volume, request.from, tokens.from);
   const toToken = await admitToken(deps, operation, volume, request.to, tokens.to);
   const places: Place[] = [];

@@ -22,7 +22,10 @@ export class Operation {
   /** The token that a refusal's record names, and the mark it met. */
   presented: FencingToken | null = null;
   mark: FencingToken | null = null;
-  leaseRef: string | null = null;
+  /** The lease behind the write, by the name of the resource: a MOVE may have two. */
+  readonly #leaseRefs = new Map<string, string | null>();
+  /** Whether any fencing token came with the request. */
+  hasToken: boolean;
   /** True once the intent is durable: from then on the commit section writes the records. */
   intended = false;
 
@@ -30,7 +33,16 @@ export class Operation {
     this.#deps = deps;
     this.envelope = envelope;
     this.action = action;
+    this.hasToken = envelope.presentedToken !== null;
     this.id = `op_${randomName(deps.random, OPERATION_ID_BYTES)}`;
+  }
+
+  writesUnder(resource: Subject, leaseRef: string | null): void {
+    this.#leaseRefs.set(nameOf(resource), leaseRef);
+  }
+
+  leaseRefOf(resource: Subject): string | null {
+    return this.#leaseRefs.get(nameOf(resource)) ?? null;
   }
 
   reached(step: Step): Promise<void> | undefined {
@@ -50,11 +62,15 @@ export class Operation {
       remoteAddress: caller.remoteAddress,
       requestId: caller.requestId,
       operationId: this.id,
-      leaseRef: this.leaseRef,
+      leaseRef: this.leaseRefOf(resource),
       durationMs: Math.round(this.#deps.clock.monotonicMs() - startedMs),
       ...fields,
     });
   }
+}
+
+function nameOf({ volume, path }: Subject): string {
+  return `${volume}/${path}`;
 }
 
 /** The part of a resource that a record names; an upload to the root of a volume has an empty path. */

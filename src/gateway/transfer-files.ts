@@ -1,12 +1,15 @@
 /** What MOVE and COPY share: both names in one request, each with its own token or one lease over both. */
 import { refuse } from '../domain/errors.ts';
 import type { TargetFacts } from '../domain/file-facts.ts';
-import type { TransferRequest, WriteEnvelope } from '../domain/write.ts';
+import type { TransferRequest } from '../domain/write.ts';
+import type { Operation } from './operation.ts';
 import { fileOrAbsent, replaceable } from './target-rules.ts';
 
 /** The token for each name: its own, else the one of the header, which is then of a lease over both. */
-export function transferTokens(envelope: WriteEnvelope, request: TransferRequest): { readonly from: string | null; readonly to: string | null } {
-  return { from: request.fromToken ?? envelope.presentedToken, to: request.toToken ?? envelope.presentedToken };
+export function transferTokens(operation: Operation, request: TransferRequest): { readonly from: string | null; readonly to: string | null } {
+  const { presentedToken } = operation.envelope;
+  operation.hasToken = (presentedToken ?? request.fromToken ?? request.toToken) !== null;
+  return { from: request.fromToken ?? presentedToken, to: request.toToken ?? presentedToken };
 }
 
 /** Onto itself is refused, also under another spelling of the same name. */

@@ -25,9 +25,10 @@ export async function writeRight(
   const { caller, waitMs, signal } = operation.envelope;
   const tokenless = wanted.filter((w) => w.token === null).map((w) => w.resource);
   let implicit: ImplicitLease | null = null;
+  for (const { resource, token } of wanted) await deps.leases.inContact(resource, token, waitMs, signal);
   if (tokenless.length > 0) {
     implicit = await deps.leases.acquireImplicit({ resources: inCanonicalOrder(tokenless), caller, waitMs, signal });
-    operation.leaseRef ??= implicit.lease.leaseRef;
+    for (const resource of tokenless) operation.writesUnder(resource, implicit.lease.leaseRef);
   }
   await operation.reached('5.lease');
   const tokens = new Map<string, FencingToken>();

@@ -1,24 +1,43 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Clock } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { onRequestEnd } from './request-end.ts';
 
-/** Requests that have not been answered, so that a stop can wait for them while new connections are still told that it drains. */
+/**
+ * Requests that are not over, so that a stop can wait for them while new connections are still told that it drains. One is over when its
+ * answer is out or its client is gone, and its handler has come to an end: a write whose client went away may be in its commit section.
+ */
 export class OpenRequests {
   readonly #open = new Set<FastifyRequest>();
+  readonly #handled = new Set<FastifyRequest>();
   #whenIdle: (() => void) | null = null;
 
   /** To be called before the app is ready. */
   constructor(app: FastifyInstance) {
+    const closed = new WeakSet<FastifyRequest>();
     app.addHook('onRequest', (request, _reply, done) => {
       if (!isStream(request)) this.#open.add(request);
       done();
     });
-    app.addHook('onResponse', (request, _reply, done) => {
-      // A request that was refused on its way in was never among them.
-      this.#open.delete(request);
-      if (this.#open.size === 0) this.#whenIdle?.();
+    app.addHook('preHandler', (request, _reply, done) => {
+      this.#handled.add(request);
       done();
     });
+    // What a handler answers, or throws, passes here, whether or not somebody is left to get it.
+    app.addHook('onSend', (request, _reply, _payload, done) => {
+      this.#handled.delete(request);
+      if (closed.has(request)) this.#over(request);
+      done();
+    });
+    onRequestEnd(app, (request) => {
+      closed.add(request);
+      if (!this.#handled.has(request)) this.#over(request);
+    });
+  }
+
+  #over(request: FastifyRequest): void {
+    this.#open.delete(request);
+    if (this.#open.size === 0) this.#whenIdle?.();
   }
 
   /** Resolves when nothing is open, or when `signal` aborts. */

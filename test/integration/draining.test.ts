@@ -1,5 +1,7 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
 import { RawConnection } from '../support/raw-http.ts';
@@ -31,6 +33,38 @@ describe('a stop', () => {
     expect(rawVerdict(await upload.answer())).toBe('201');
     await stopped;
     for (const socket of [watching, half, upload.socket]) socket.destroy();
+  });
+
+  it('does not wait for requests whose clients went away long before: an upload that was cut, an answer not read, a wait given up', async () => {
+    gateway = await startGateway({ environment: { FENCEGATE_DRAIN_MS: '60000' } });
+    writeFileSync(join(gateway.directory, 'v', 'large'), Buffer.alloc(64 * 1024 * 1024));
+    const went = async (head: string, seen: (text: string) => boolean): Promise<void> => {
+      const connection = new RawConnection(gateway.port);
+      connection.send(head);
+      await connection.until(() => seen(connection.received));
+      connection.socket.resetAndDestroy();
+    };
+    const lease = await fetch(`${gateway.url}/v1/leases`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ resource: 'v/held' }),
+    });
+    expect(lease.status).toBe(201);
+    await went('PUT /v1/files/v/cut HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n', (text) =>
+      text.includes('100'),
+    );
+    await went('GET /v1/files/v/large HTTP/1.1\r\nHost: localhost\r\n\r\n', (text) => text.includes('200 OK'));
+    const waiting = new RawConnection(gateway.port);
+    waiting.send('PUT /v1/files/v/held HTTP/1.1\r\nHost: localhost\r\nX-Lock-Wait-Ms: 60000\r\nContent-Length: 1\r\n\r\nx');
+    const queue = async (): Promise<number> =>
+      ((await (await fetch(`${gateway.url}/v1/locks/v/held`)).json()) as { queue_length: number }).queue_length;
+    await until(async () => ((await queue()) === 1 ? true : null));
+    waiting.socket.resetAndDestroy();
+    await until(async () => ((await queue()) === 0 ? true : null));
+    const started = performance.now();
+    await gateway.stop();
+    // A minute is what it would wait for them.
+    expect(performance.now() - started).toBeLessThan(30_000);
   });
 
   it('answers a write that stands in line for a lock with draining, not with a lock that somebody holds', async () => {

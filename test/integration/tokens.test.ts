@@ -215,6 +215,24 @@ describe('a write without a token', () => {
     expect(verdictOf(await gateway.client.put('v/patience', 'x', { 'x-lock-wait-ms': value }))).toBe('400 invalid_request');
   });
 
+  it('that names a lease by X-Lease-Id is 428 by every verb: it means to write under that lease, and lost the token', async () => {
+    const { client } = gateway;
+    const held = await lease('v/slip');
+    await client.put('v/slip', 'theirs', token(held.fencing_token));
+    for (const id of [held.lease_id, 'nope']) {
+      const headers = { 'x-lease-id': id, 'x-lock-wait-ms': '0' };
+      const answers = [
+        await client.put('v/slip', 'late', headers),
+        await client.patch('v/slip', 'append', 'late', headers),
+        await client.send('DELETE', '/v1/files/v/slip', { headers }),
+        await client.post('/v1/moves', { from: 'v/slip', to: 'v/slipped' }, headers),
+        await client.post('/v1/copies', { from: 'v/dir/file', to: 'v/slip', overwrite: true }, headers),
+      ];
+      expect(answers.map(verdictOf)).toEqual(answers.map(() => '428 token_required'));
+    }
+    expect(textOf(await client.get('v/slip'))).toBe('theirs');
+  });
+
   it('require_token once_leased: 428 from the first lease by name on, for every verb, also after a restart', async () => {
     const { client } = gateway;
     expect((await client.put('once/a', 'x')).status).toBe(201);

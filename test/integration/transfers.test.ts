@@ -96,6 +96,19 @@ describe('MOVE', () => {
     expect(at('v/two/c')).toBe('x');
   });
 
+  it('is recorded with the lease of each name', async () => {
+    const { client } = gateway;
+    await client.put('v/leases/a', 'x');
+    const [from, to] = [await client.lease('v/leases/a'), await client.lease('v/leases/b')];
+    const tokens = { from_token: from.fencing_token, to_token: to.fencing_token };
+    const answer = await client.post('/v1/moves', { from: 'v/leases/a', to: 'v/leases/b', ...tokens });
+    expect([answer.status, jsonOf(answer)['lease_ref'], jsonOf(answer)['fencing_token']]).toEqual([201, to.lease_ref, to.fencing_token]);
+    expect(await client.audit({ action: 'move', path: 'leases/a' })).toMatchObject([
+      { lease_ref: from.lease_ref, fencing_token: from.fencing_token },
+    ]);
+    expect(await client.audit({ action: 'move', path: 'leases/b' })).toMatchObject([{ lease_ref: to.lease_ref, fencing_token: to.fencing_token }]);
+  });
+
   it('judges conditions on the file that moves', async () => {
     const { headers } = await gateway.client.put('v/cond-move', 'x');
     expect(verdictOf(await move({ from: 'v/cond-move', to: 'v/cond-moved' }, { 'if-match': '"other"' }))).toBe('412 precondition_failed');

@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import fp from 'fastify-plugin';
 import type { HttpDeps } from '../http-deps.ts';
+import { CLIENT_WENT_AWAY, onRequestEnd } from '../request-end.ts';
 
 /** Silences the framework's own request lines, which hold URLs; keeps word of answers that broke off, under our own names. */
 export class PatternLog extends LogController {
@@ -23,21 +24,20 @@ export class PatternLog extends LogController {
 /** One line per answer. It names the route's pattern, never the URL: lease and session ids in URLs are secrets of their holder. */
 export const requestLog = fp(
   (app: FastifyInstance, { deps }: { deps: HttpDeps }, done: () => void) => {
-    app.addHook('onResponse', (request, reply, next) => {
+    onRequestEnd(app, (request, _reply, status) => {
       const { state } = request;
       const line = {
         request_id: request.id,
         method: request.method,
         route: request.routeOptions.url ?? null,
-        status: reply.statusCode,
+        status,
         duration_ms: Math.round(deps.clock.monotonicMs() - state.startedMs),
         principal: state.principal?.name ?? null,
         remote_address: request.ip,
         volume: state.subject?.volume ?? null,
       };
-      if (reply.statusCode >= 500) deps.log.warn(line, STATUS_CODES[reply.statusCode] ?? 'failed');
-      else deps.log.info(line, 'request');
-      next();
+      if (status >= 500) deps.log.warn(line, STATUS_CODES[status] ?? 'failed');
+      else deps.log.info(line, status === CLIENT_WENT_AWAY ? 'the client went away before the answer' : 'request');
     });
     done();
   },
