@@ -6,11 +6,15 @@ const execArgv = ['--import', 'tsx'];
 /** `dist` and Debian packages, for suites that start the product as it is shipped. */
 const shipped = ['test/support/global-setup.ts'];
 
+/** Ensembles that are cut, killed and waited for take minutes: not before each commit. */
+const exclude = process.env['TEST_TIER'] === 'long' ? [] : ['test/faults/zookeeper-{client,gateway}.test.ts'];
+
 const project = (name: string, timeoutMs: number, globalSetup: string[] = []) => ({
   test: {
     name,
     globalSetup,
     include: [`test/${name}/**/*.test.ts`],
+    exclude,
     pool: 'forks' as const,
     execArgv,
     testTimeout: timeoutMs,

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import type { Clock, Random } from '../domain/clock.ts';
 import type { Journal, JournalStart } from '../domain/journal.ts';
+import { ASYNC_IS_NOT_SEEN } from '../domain/mount-facts.ts';
 import type { CommitMtimes } from '../gateway/commit-mtimes.ts';
 import { journalKnows, volumeRecord, writersBefore } from '../gateway/recover.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -41,6 +42,10 @@ export function volumesOf({ config, clock, random, start, journal, mtimes, prede
     onChange: (volume) => {
       onCeiling(volume.ceilingFound ?? 0n);
       logger.info({ volume: volume.name, ...volume.state(), fence_level: volume.fenceLevel }, 'volume');
+    },
+    onMount: (volume, { fileSystem, isNetwork, options, warnings }) => {
+      for (const warning of warnings) logger.warn({ volume, ...warning }, 'a mount option weakens what the volume promises');
+      if (isNetwork) logger.info({ volume, file_system: fileSystem, options }, ASYNC_IS_NOT_SEEN);
     },
     onStampFailure: (volume, error) => logger.error({ volume, error }, 'the token stamp could not be written'),
   });

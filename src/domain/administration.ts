@@ -3,6 +3,7 @@ import type { FencingToken } from './fencing-token.ts';
 import type { CoordinatorReadiness, VolumeReadiness } from './health.ts';
 import type { LeaseMode } from './lease.ts';
 import type { LockView, SessionView } from './lock-api.ts';
+import type { MountFacts } from './mount-facts.ts';
 import type { Caller } from './principal.ts';
 import type { Resource } from './resource.ts';
 
@@ -94,6 +95,8 @@ export interface AdminVolume extends VolumeReadiness {
   readonly path: string | null;
   readonly incarnation: string | null;
   readonly readOnly: boolean;
+  /** `null`: lock-only, or it never answered. */
+  readonly mount: MountFacts | null;
 }
 
 export interface Administration {

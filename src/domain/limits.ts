@@ -198,6 +198,8 @@ export const LIMITS = {
   /** A cycle of waits that is younger is about to be broken by the lock service itself. */
   standingDeadlockMs: 1_000,
   volumeSlowMs: 1_000,
+  /** A network client that may answer from older attributes is warned about: it sees late what others change. */
+  attributeCacheMsMax: 60_000,
   heldLongMs: 300_000,
   queueLong: 100,
   refusalsRepeatedMin: 10,

@@ -1,6 +1,7 @@
 import type { Administration, BreakReport } from '../domain/administration.ts';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
 import type { Journal, JournalStart } from '../domain/journal.ts';
+import type { MountFacts } from '../domain/mount-facts.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Volumes } from '../domain/volume.ts';
@@ -11,7 +12,7 @@ import { floorName } from './recover.ts';
 export interface AdministrationDeps {
   readonly doctor: { report: Administration['doctor']; fix: Administration['fix'] };
   readonly rebase: RebaseDeps;
-  readonly volumes: Volumes;
+  readonly volumes: Volumes & { mount(name: string): MountFacts | null };
   readonly journal: Pick<Journal, 'mark'>;
   readonly start: Pick<JournalStart, 'meta'>;
   breakLock(caller: Caller, request: { readonly resource: Resource; readonly reason: string; readonly graceMs: number }): Promise<BreakReport>;
@@ -45,6 +46,7 @@ export function createAdministration(deps: AdministrationDeps): Administration {
         path: volume.policy.path,
         incarnation: volume.incarnation === '' ? null : volume.incarnation,
         readOnly: volume.policy.readOnly,
+        mount: deps.volumes.mount(volume.name),
       })),
   };
 }

@@ -5,7 +5,8 @@ import type { FencingToken } from '../domain/fencing-token.ts';
 import type { CoordinatorReadiness, Readiness, VolumeReadiness } from '../domain/health.ts';
 import type { OperationView } from '../domain/journal.ts';
 import type { LeaseView, LockParty, LockView, SessionView } from '../domain/lock-api.ts';
-import type { AdminSession, CoordinatorState, ReadyBody, VolumeReady } from './schemas/admin.ts';
+import { ASYNC_IS_NOT_SEEN, type MountFacts } from '../domain/mount-facts.ts';
+import type { AdminSession, CoordinatorState, MountAnswer, ReadyBody, VolumeReady } from './schemas/admin.ts';
 import type { RecordBody } from './schemas/audit.ts';
 import type { OperationBody } from './schemas/files.ts';
 import type { LeaseBody, LockBody, Party, Session } from './schemas/leases.ts';
@@ -144,6 +145,19 @@ function detailJson(text: string): RecordBody['detail'] {
 
 export function volumeReadyJson(volume: VolumeReadiness): Static<typeof VolumeReady> {
   return { name: volume.name, state: volume.state, fence_level: volume.fenceLevel, reason: volume.reason };
+}
+
+export function mountJson(mount: MountFacts | null): Static<typeof MountAnswer> | null {
+  if (mount === null) return null;
+  const { fileSystem, isNetwork, source, options, warnings } = mount;
+  return {
+    file_system: fileSystem,
+    network: isNetwork,
+    source,
+    options: [...options],
+    warnings: [...warnings],
+    note: isNetwork ? ASYNC_IS_NOT_SEEN : null,
+  };
 }
 
 export function coordinatorJson(coordinator: CoordinatorReadiness): Static<typeof CoordinatorState> {

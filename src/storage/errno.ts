@@ -13,10 +13,16 @@ import { LIMITS } from '../domain/limits.ts';
  */
 export type Verdict = 'definite' | 'unknown' | 'fenced_candidate';
 
-const NAMES = new Map<number, string>(Object.entries(constants.errno).map(([name, number]) => [number, name]));
+/** Linux has these and libuv knows none of them: the code is 'Unknown system error -116', only the number tells (trap X1). */
+const UNNAMED: readonly (readonly [number, string])[] = [
+  [112, 'EHOSTDOWN'],
+  [116, 'ESTALE'],
+  [117, 'EUCLEAN'],
+  [121, 'EREMOTEIO'],
+  [122, 'EDQUOT'],
+];
 
-/** Node 20 has no name for ESTALE: the code is 'Unknown system error -116' and the number -116 (trap X1). */
-const ESTALE_NUMBER = constants.errno.ESTALE ?? 116;
+const NAMES = new Map<number, string>([...UNNAMED, ...Object.entries(constants.errno).map(([name, number]) => [number, name] as const)]);
 
 /** Raised by the calls of this room when the volume's lane did not let a call through, or it ran over its deadline. */
 export class LaneError extends GatewayError {
@@ -32,15 +38,15 @@ export class LaneError extends GatewayError {
   }
 }
 
-/** The errno's name (`'ENOENT'`, `'ESTALE'`), or `null` for what is no system error. */
+/** The errno's name (`'ENOENT'`, `'ESTALE'`; `'E#523'` for a number without one), or `null` for what is no system error. */
 export function errnoOf(thrown: unknown): string | null {
   if (!(thrown instanceof Error)) return null;
   const { errno, code } = thrown as NodeJS.ErrnoException;
   if (typeof errno === 'number') {
     const number = Math.abs(errno);
-    if (number === ESTALE_NUMBER) return 'ESTALE';
     const name = NAMES.get(number);
     if (name !== undefined) return name === 'EOPNOTSUPP' ? 'ENOTSUP' : name;
+    if (typeof code === 'string' && code.startsWith('Unknown system error')) return `E#${number}`;
   }
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : null;
 }

@@ -1,5 +1,6 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { isBelow, type Mount, mountOf, parseMountInfo } from './mount-table.ts';
 
 /**
  * Volumes that overlap would give one file two fences (trap F19), so a start with two of them is refused: the same directory, one
@@ -9,13 +10,6 @@ export interface Overlap {
   readonly first: string;
   readonly second: string;
   readonly why: 'same_directory' | 'one_inside_the_other';
-}
-
-interface Mount {
-  readonly device: string;
-  /** What of the file system is mounted. */
-  readonly root: string;
-  readonly point: string;
 }
 
 interface Located {
@@ -50,10 +44,6 @@ function relation(a: Located, b: Located): Overlap['why'] | null {
   return isBelow(a.inside.path, b.inside.path) || isBelow(b.inside.path, a.inside.path) ? 'one_inside_the_other' : null;
 }
 
-function isBelow(path: string, above: string): boolean {
-  return above === '/' || path.startsWith(`${above}/`);
-}
-
 async function locate({ name, path }: { readonly name: string; readonly path: string }, mounts: readonly Mount[]): Promise<Located> {
   const real = await realpath(path);
   const chain: string[] = [];
@@ -65,30 +55,10 @@ async function locate({ name, path }: { readonly name: string; readonly path: st
   return { name, chain, inside: insideFileSystem(real, mounts) };
 }
 
-/** Later mounts hide earlier ones, so of the longest mount points the last one counts. */
-export function insideFileSystem(path: string, mounts: readonly Mount[]): { device: string; path: string } | null {
-  let best: Mount | null = null;
-  for (const mount of mounts) {
-    const covers = mount.point === path || isBelow(path, mount.point);
-    if (covers && (best === null || mount.point.length >= best.point.length)) best = mount;
-  }
+export function insideFileSystem(path: string, mounts: readonly Pick<Mount, 'device' | 'root' | 'point'>[]): { device: string; path: string } | null {
+  const best = mountOf(path, mounts);
   if (best === null) return null;
   const rest = best.point === '/' ? path : path.slice(best.point.length);
   const joined = `${best.root === '/' ? '' : best.root}${rest === '/' ? '' : rest}`;
   return { device: best.device, path: joined === '' ? '/' : joined };
-}
-
-/** proc(5): `id parent major:minor root mount-point ...`, blanks as octal escapes. */
-export function parseMountInfo(text: string): Mount[] {
-  const mounts: Mount[] = [];
-  for (const line of text.split('\n')) {
-    const [, , device, root, point] = line.split(' ');
-    if (device === undefined || root === undefined || point === undefined) continue;
-    mounts.push({ device, root: unescapeOctal(root), point: unescapeOctal(point) });
-  }
-  return mounts;
-}
-
-function unescapeOctal(text: string): string {
-  return text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }

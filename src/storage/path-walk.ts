@@ -6,6 +6,7 @@ import { at, type Descriptor } from './descriptor.ts';
 import { errnoOf } from './errno.ts';
 import type { FileCalls } from './file-calls.ts';
 import { assertNoAlias } from './name-alias.ts';
+import { openFresh } from './open-fresh.ts';
 import type { VolumeRoom } from './room.ts';
 import { kindOf, O_PATH } from './target-kind.ts';
 
@@ -63,7 +64,7 @@ export async function closeBelowRoot(room: Pick<VolumeRoom, 'calls' | 'root'>, d
  */
 export async function openDirectory(calls: FileCalls, parent: Descriptor, name: string): Promise<Descriptor | null> {
   try {
-    return await calls.open(at(parent, name), DIRECTORY);
+    return await openFresh(calls, at(parent, name), DIRECTORY);
   } catch (thrown) {
     const errno = errnoOf(thrown);
     if (errno === 'ENOENT') return null;

@@ -8,6 +8,7 @@ import type { OpenedFile } from '../domain/volume.ts';
 import type { Descriptor } from './descriptor.ts';
 import { errnoOf, gatewayErrorOf, mapped } from './errno.ts';
 import type { InPlaceReader, InPlaceWrites } from './in-place-writes.ts';
+import { openFresh } from './open-fresh.ts';
 import type { OwnVersions } from './own-versions.ts';
 import { walkTo } from './path-walk.ts';
 import type { VolumeRoom } from './room.ts';
@@ -57,7 +58,7 @@ async function openPlain(room: VolumeRoom, resource: Resource): Promise<{ file: 
     // A look first where it costs nothing: opening a FIFO, even without blocking, would let its writer through into nothing (trap F28).
     const seen = room.calls.local ? await lookAt(room, place) : null;
     if (seen !== null) assertPlain(seen);
-    const file = await room.calls.open(place.at, READ);
+    const file = await openFresh(room.calls, place.at, READ);
     try {
       const facts = factsOf(await room.calls.fstat(file));
       assertPlain(facts);

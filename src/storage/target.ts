@@ -4,6 +4,7 @@ import type { TargetFacts } from '../domain/file-facts.ts';
 import type { At, Descriptor } from './descriptor.ts';
 import { errnoOf } from './errno.ts';
 import type { FileCalls } from './file-calls.ts';
+import { openFresh } from './open-fresh.ts';
 import type { HeldPlace } from './path-walk.ts';
 import type { VolumeRoom } from './room.ts';
 import { factsOf, O_PATH } from './target-kind.ts';
@@ -30,7 +31,7 @@ export async function lookAtName(calls: FileCalls, name: At): Promise<TargetFact
   try {
     if (!calls.local) {
       try {
-        return await factsOfOpened(calls, await calls.open(name, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK));
+        return await factsOfOpened(calls, await openFresh(calls, name, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK));
       } catch (thrown) {
         const errno = errnoOf(thrown);
         if (errno === null || !NOT_OPENABLE.has(errno)) throw thrown;

@@ -2,6 +2,7 @@ import type { Clock, Random } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { MountFacts } from '../domain/mount-facts.ts';
 import type { VolumeRecord, WriterState } from '../domain/recovery.ts';
 import type { TokenCeilings } from '../domain/token-ceilings.ts';
 import type { Volume, VolumePolicy, Volumes } from '../domain/volume.ts';
@@ -13,6 +14,7 @@ import type { StartMode } from './life/start-deps.ts';
 import type { VolumeStartResult } from './life/start-report.ts';
 import { startVolume } from './life/start-volume.ts';
 import { SwitchedVolume } from './life/switched-volume.ts';
+import { mountFactsOf } from './mount-facts.ts';
 import { findOverlaps } from './overlap.ts';
 import { type ProbeReport, probeVolume } from './probe.ts';
 import { probeReadOnly } from './probe-read-only.ts';
@@ -32,6 +34,8 @@ export interface VolumeSetOptions {
   /** The highest mtime that a commit on the volume ever had. */
   readonly lastMtimeNs: (volume: string) => bigint;
   readonly onChange: (volume: SwitchedVolume) => void;
+  /** At each start of a volume, before it opens. */
+  readonly onMount: (volume: string, mount: MountFacts) => void;
   readonly onStampFailure: (volume: string, thrown: unknown) => void;
 }
 
@@ -39,6 +43,7 @@ export interface VolumeSetOptions {
 export class VolumeSet implements Volumes, TokenCeilings {
   readonly #volumes = new Map<string, SwitchedVolume>();
   readonly #lanes = new Map<string, Lane>();
+  readonly #mounts = new Map<string, MountFacts>();
   readonly #options: VolumeSetOptions;
 
   constructor(options: VolumeSetOptions) {
@@ -69,6 +74,11 @@ export class VolumeSet implements Volumes, TokenCeilings {
     return this.#lanes;
   }
 
+  /** What a volume lies on, as found at its last start; `null` for one without files, or that never answered. */
+  mount(name: string): MountFacts | null {
+    return this.#mounts.get(name) ?? null;
+  }
+
   /** Starts them side by side: one that hangs holds up nobody. Rejects when two of them overlap. */
   async start(): Promise<void> {
     await this.#refuseOverlaps();
@@ -93,13 +103,25 @@ export class VolumeSet implements Volumes, TokenCeilings {
 
   /** A missing or hung volume is not served, so it overlaps with nothing yet. */
   async #answers(path: string): Promise<boolean> {
-    return (await this.#fileSystem(path)) !== null;
+    return (await this.#inTime(() => detectFileSystem(path))) !== null;
   }
 
-  #fileSystem(path: string): Promise<FileSystem | null> {
+  async #fileSystem({ name, path }: VolumePolicy): Promise<FileSystem | null> {
+    if (path === null) return null;
+    const fileSystem = await this.#inTime(() => detectFileSystem(path));
+    const mount = fileSystem === null ? null : await this.#inTime(() => mountFactsOf(path, fileSystem));
+    if (mount !== null) {
+      this.#mounts.set(name, mount);
+      this.#options.onMount(name, mount);
+    }
+    return fileSystem;
+  }
+
+  /** A volume has no lane yet when it is looked at first. @returns `null` for one that is missing or does not answer. */
+  #inTime<T>(look: () => Promise<T>): Promise<T | null> {
     return new Promise((resolve) => {
       const timer = this.#options.clock.after(LIMITS.volumeCallDeadlineMs, () => resolve(null));
-      detectFileSystem(path).then(
+      look().then(
         (found) => {
           timer.cancel();
           resolve(found);
@@ -130,7 +152,7 @@ export class VolumeSet implements Volumes, TokenCeilings {
     const { policy } = volume;
     const { clock, random, gatewayUuid, journalUuid, markedAsBackup, record, journalKnows, writerOf, endOldProcess, onStampFailure } = this.#options;
     // Unknown counts as a network: every call then goes through the lane, with its deadline.
-    const fileSystem = policy.path === null ? null : await this.#fileSystem(policy.path);
+    const fileSystem = await this.#fileSystem(policy);
     return startVolume<ProbeReport>(
       {
         policy,

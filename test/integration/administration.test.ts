@@ -167,6 +167,14 @@ describe('health', () => {
       path: gateway.path('v'),
       incarnation: expect.stringMatching(/^[0-9a-f]{32}$/),
       read_only: false,
+      mount: {
+        file_system: expect.any(String),
+        network: false,
+        source: expect.any(String),
+        options: expect.arrayContaining([expect.stringMatching(/^r[ow]$/)]),
+        warnings: [],
+        note: null,
+      },
     });
     expect(jsonOf(await ask('/v1/admin/doctor'))).toMatchObject({
       at: expect.any(String),

@@ -12,6 +12,22 @@ const NEEDED: Readonly<Record<string, string>> = {
 /** With these more is shown; where they cannot be had, a test says that it is not. */
 const WELCOME: Readonly<Record<string, string>> = { 'lowntfs-3g': 'ntfs-3g' };
 
+/** A guest with an NFS server and two clients (`nfs-lab`), and what its clients are cut off with. */
+const FOR_NFS: Readonly<Record<string, string>> = {
+  'linux.uml': 'user-mode-linux',
+  'rpc.nfsd': 'nfs-kernel-server',
+  modprobe: 'kmod',
+  ip: 'iproute2',
+  'mkfs.ext4': 'e2fsprogs',
+};
+
+/** Installs them. @returns why they cannot be had here, or `null`. */
+export function installForNfs(): string | null {
+  if (process.getuid?.() !== 0) return 'it needs root';
+  const packages = missingOf(FOR_NFS);
+  return packages.length === 0 || install(packages) ? null : `it needs the packages ${packages.join(' ')}`;
+}
+
 /** Installs what is missing, or throws one line that says what to install. */
 export function installPackages(): void {
   const welcome = missingOf(WELCOME);
@@ -22,7 +38,9 @@ export function installPackages(): void {
 }
 
 function missingOf(programs: Readonly<Record<string, string>>): string[] {
-  const missing = Object.entries(programs).filter(([name]) => spawnSync('sh', ['-c', `command -v ${name} || test -e ${name}`]).status !== 0);
+  const isThere = (name: string): boolean =>
+    spawnSync('sh', ['-c', `PATH=$PATH:/usr/sbin:/sbin; command -v ${name} || test -e ${name}`]).status === 0;
+  const missing = Object.entries(programs).filter(([name]) => !isThere(name));
   return missing.map(([, name]) => name);
 }
 

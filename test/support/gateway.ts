@@ -1,11 +1,11 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compose } from '../../src/compose.ts';
 import { createAuthenticator } from '../../src/config/authenticate.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Steps } from '../../src/domain/steps.ts';
 import { createLogger } from '../../src/observability/logger.ts';
+import { newGatewayDirectory } from './volume-base.ts';
 
 export interface TestGateway {
   readonly url: string;
@@ -60,10 +60,10 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   return { url, port: Number(new URL(url).port), directory, volume: join(directory, 'v'), stop: () => gateway.stop() };
 }
 
-export function newDirectory(): Promise<string> {
-  return mkdtemp(join(tmpdir(), 'fencegate-test-'));
+export async function newDirectory(): Promise<string> {
+  return newGatewayDirectory();
 }
 
 export async function removeDirectory(directory: string): Promise<void> {
-  await rm(directory, { recursive: true, force: true });
+  await rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
 }

@@ -206,7 +206,16 @@ export function fakeDeps(settings: Partial<HttpSettings> = {}): FakeDeps {
       rebase: async () => ({ base: fencingToken(10n), volumes: ['demo'] }),
       adopt: async (_caller, name) => ({ name, state: 'open', fenceLevel: 'incarnation', reason: null }),
       volumes: () => [
-        { name: 'demo', state: 'open', fenceLevel: 'incarnation', reason: null, path: '/srv/demo', incarnation: 'inc1', readOnly: false },
+        {
+          name: 'demo',
+          state: 'open',
+          fenceLevel: 'incarnation',
+          reason: null,
+          path: '/srv/demo',
+          incarnation: 'inc1',
+          readOnly: false,
+          mount: null,
+        },
       ],
     },
   };

@@ -1,5 +1,4 @@
 import * as fs from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Intent } from '../../src/domain/intent.ts';
 import type { OperationKnown } from '../../src/domain/journal.ts';
@@ -16,6 +15,7 @@ import { type ProbeReport, probeVolume } from '../../src/storage/probe.ts';
 import { FakeClock, seededRandom } from './fake-clock.ts';
 import { KillSwitch } from './killed-calls.ts';
 import { testPolicy } from './temp-volume.ts';
+import { ON_NFS, removeTree, VOLUME_BASE } from './volume-base.ts';
 
 /** What a journal would remember of one volume, kept while the processes over it come and go. */
 export class MemoryRecord implements VolumeRecord {
@@ -94,7 +94,7 @@ export class LivingVolume {
 
   /** @param where `memory`: on tmpfs where there is one, for a test that starts and dies hundreds of times. */
   constructor(seed = 1, where: 'disk' | 'memory' = 'disk') {
-    this.root = fs.mkdtempSync(join(where === 'memory' && fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'fencegate-life-'));
+    this.root = fs.mkdtempSync(join(where === 'memory' && !ON_NFS && fs.existsSync('/dev/shm') ? '/dev/shm' : VOLUME_BASE, 'fencegate-life-'));
     this.#seed = seed;
     this.clock.jumpWall(Date.now() + 60_000 - this.clock.wallMs());
   }
@@ -109,7 +109,7 @@ export class LivingVolume {
       policy,
       random,
       clock: this.clock,
-      calls: this.kill.over(fileCalls(true, lane)),
+      calls: this.kill.over(fileCalls(!ON_NFS, lane)),
       record: this.record,
       owner: life.owner ?? 'gateway-1',
       journalUuid: life.journalUuid ?? 'journal-1',
@@ -171,7 +171,7 @@ export class LivingVolume {
   }
 
   remove(): void {
-    fs.rmSync(this.root, { recursive: true, force: true });
+    removeTree(this.root);
   }
 }
 

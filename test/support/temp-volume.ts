@@ -1,5 +1,4 @@
 import * as fs from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AuditDraft } from '../../src/domain/audit-record.ts';
 import type { FileFacts, StagedFacts } from '../../src/domain/file-facts.ts';
@@ -14,6 +13,7 @@ import type { VolumeLife } from '../../src/storage/life/volume-life.ts';
 import type { VolumeRoom } from '../../src/storage/room.ts';
 import { FakeClock, settle } from './fake-clock.ts';
 import { FaultCalls } from './fault-calls.ts';
+import { ON_NFS, removeTree, VOLUME_BASE } from './volume-base.ts';
 
 export interface TempVolumeOptions {
   /** A directory that exists (a mount of its own); a new one otherwise. */
@@ -71,14 +71,14 @@ export function testPolicy(policy: Partial<VolumePolicy> = {}): VolumePolicy {
 }
 
 export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempVolume> {
-  const root = options.root ?? fs.mkdtempSync(join(tmpdir(), 'fencegate-volume-'));
+  const root = options.root ?? fs.mkdtempSync(join(VOLUME_BASE, 'fencegate-volume-'));
   const incarnation = 'cafe0123cafe0123cafe0123cafe0123';
   const incPath = join(root, '.fencegate', incarnation);
   fs.mkdirSync(incPath, { recursive: true, mode: 0o700 });
   const clock = new FakeClock();
   clock.jumpWall(Date.now() + 60_000 - clock.wallMs());
   const lane = new Lane({ volume: 'vol', inFlightMax: 8, queueMax: 1_024, deadlineMs: 4_000, clock });
-  const faults = new FaultCalls(fileCalls(options.local ?? true, lane));
+  const faults = new FaultCalls(fileCalls(ON_NFS ? false : (options.local ?? true), lane));
   const { calls } = faults;
   const directory = fs.constants.O_RDONLY | fs.constants.O_DIRECTORY;
   const [rootDir, inc] = [await calls.openPath(root, directory), await calls.openPath(incPath, directory)];
@@ -143,7 +143,7 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
     close: async () => {
       faults.heal();
       await volume.close();
-      if (options.root === undefined) fs.rmSync(root, { recursive: true, force: true });
+      if (options.root === undefined) removeTree(root);
     },
   };
   return temp;

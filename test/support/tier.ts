@@ -15,6 +15,10 @@ export const TIER = {
   freshSeeds: long,
   /** Rounds of a race on real files or sockets. */
   raceRounds: long ? 200 : 10,
+  /** Take-overs between two NFS clients, with every kind of write in each. */
+  nfsTakeOvers: long ? 200 : 2,
+  /** Replaces under the eyes of a reader on another NFS client. */
+  nfsReplaces: long ? 1_000 : 100,
   /** Clients in a race. */
   raceClients: 32,
   /** Whether each kind of write also meets each fault alone, and not only together with all the others. */

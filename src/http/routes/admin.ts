@@ -23,7 +23,7 @@ import {
 import { answers } from '../schemas/common.ts';
 import { FileParams } from '../schemas/files.ts';
 import type { RouteOptions, TypedApp } from '../typed-app.ts';
-import { adminSessionJson, coordinatorJson, lockJson, tokenText, volumeReadyJson } from '../views.ts';
+import { adminSessionJson, coordinatorJson, lockJson, mountJson, tokenText, volumeReadyJson } from '../views.ts';
 import { handOver, resourceInBody, resourceOfRoute } from '../write-request.ts';
 
 const CHANGE_CODES = [
@@ -146,9 +146,13 @@ function diagnosis(app: TypedApp, { deps }: RouteOptions): void {
       },
     },
     async () => ({
-      volumes: deps.administration
-        .volumes()
-        .map((volume) => ({ ...volumeReadyJson(volume), path: volume.path, incarnation: volume.incarnation, read_only: volume.readOnly })),
+      volumes: deps.administration.volumes().map((volume) => ({
+        ...volumeReadyJson(volume),
+        path: volume.path,
+        incarnation: volume.incarnation,
+        read_only: volume.readOnly,
+        mount: mountJson(volume.mount),
+      })),
     }),
   );
 }

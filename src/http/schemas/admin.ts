@@ -110,6 +110,20 @@ export const Fence = Type.Object(
 export const ReasonBody = Type.Object({ reason: Reason }, { additionalProperties: false });
 export const RebaseAnswer = Type.Object({ base: token(), volumes: Type.Array(Type.String()) });
 export const VolumeNameParams = Type.Object({ name: Type.String({ minLength: 1, maxLength: LIMITS.volumeNameMax }) });
+export const MountAnswer = Type.Object(
+  {
+    file_system: Type.String({ description: 'Of the mount table: ext4, nfs4, ...' }),
+    network: Type.Boolean({ description: 'Not known to be local: every call has a deadline, and an error proves nothing' }),
+    source: Type.String({ description: 'What is mounted: a device, or server:/export' }),
+    options: Type.Array(Type.String(), { description: 'As in effect' }),
+    warnings: Type.Array(Type.Object({ option: Type.String(), weakens: Type.String(), remedy: Type.String() }), {
+      description: 'Options that weaken what the volume promises',
+    }),
+    note: nullableString(),
+  },
+  { title: 'Mount' },
+);
+
 export const AdminVolumes = Type.Object({
   volumes: Type.Array(
     Type.Object(
@@ -121,6 +135,7 @@ export const AdminVolumes = Type.Object({
         path: nullableString(),
         incarnation: nullableString(),
         read_only: Type.Boolean(),
+        mount: Type.Union([MountAnswer, Type.Null()]),
       },
       { title: 'AdminVolume' },
     ),

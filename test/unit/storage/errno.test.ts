@@ -23,6 +23,15 @@ describe('errnoOf', () => {
     expect(errnoOf(ESTALE())).toBe('ESTALE');
   });
 
+  it('names what a server reports and libuv has no name for, and any other number too', () => {
+    const unnamed = (number: number): Error => Object.assign(new Error('x'), { errno: -number, code: `Unknown system error -${number}` });
+    expect(errnoOf(unnamed(121))).toBe('EREMOTEIO');
+    expect(gatewayErrorOf(unnamed(121)).code).toBe('volume_unavailable');
+    expect(errnoOf(unnamed(523))).toBe('E#523');
+    expect(gatewayErrorOf(unnamed(523)).code).toBe('volume_unavailable');
+    expect(classify(unnamed(523), true)).toBe('unknown');
+  });
+
   it('names an error by its number alone', () => {
     expect(errnoOf(Object.assign(new Error('x'), { errno: -28 }))).toBe('ENOSPC');
   });

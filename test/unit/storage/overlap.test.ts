@@ -2,7 +2,8 @@ import * as fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findOverlaps, insideFileSystem, parseMountInfo } from '../../../src/storage/overlap.ts';
+import { parseMountInfo } from '../../../src/storage/mount-table.ts';
+import { findOverlaps, insideFileSystem } from '../../../src/storage/overlap.ts';
 import { bindMount, cannotMount, mountTmpfs } from '../../support/mounted.ts';
 
 describe('F19: volumes that overlap', () => {
@@ -91,7 +92,7 @@ describe('mountinfo', () => {
 
   it('gives device, root and mount point, blanks decoded', () => {
     expect(mounts).toHaveLength(4);
-    expect(mounts[1]).toEqual({ device: '8:2', root: '/sub', point: '/mnt/with blank' });
+    expect(mounts[1]).toMatchObject({ device: '8:2', root: '/sub', point: '/mnt/with blank' });
   });
 
   it('finds the path inside the file system, of the last mount at a point', () => {

@@ -1,0 +1,92 @@
+import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { get, put } from '../support/http-client.ts';
+import { SECOND_CLIENT } from '../support/nfs-control.ts';
+import { TIER } from '../support/tier.ts';
+import { VOLUME_BASE } from '../support/volume-base.ts';
+
+/** Others use the export as well, through a client that knows nothing of ours. */
+
+let gateway: TestGateway;
+let elsewhere: string;
+
+beforeAll(async () => {
+  gateway = await startGateway();
+  elsewhere = gateway.volume.replace(VOLUME_BASE, SECOND_CLIENT);
+  readdirSync(elsewhere);
+});
+afterAll(async () => {
+  await gateway.stop();
+  await removeDirectory(gateway.directory);
+});
+
+describe('a writer that bypasses the gateway', () => {
+  it.each([
+    ['writes into the file', (path: string, text: string) => writeFileSync(path, text)],
+    ['replaces the file', (path: string, text: string) => (writeFileSync(`${path}.new`, text), renameSync(`${path}.new`, path))],
+  ])('that %s is noticed at the next write: the old tag is refused, and the doctor reports it', async (how, change) => {
+    const name = `${how.replaceAll(' ', '-')}.txt`;
+    const written = await put(gateway.url, `v/${name}`, 'through the gateway');
+    change(join(elsewhere, name), 'behind its back');
+    const refused = await put(gateway.url, `v/${name}`, 'onto what is not there', { 'if-match': String(written.headers['etag']) });
+    expect([refused.status, refused.json['code']]).toEqual([412, 'precondition_failed']);
+    const served = await get(gateway.url, `/v1/files/v/${name}`);
+    expect([served.text, served.headers['etag'] === written.headers['etag']]).toEqual(['behind its back', false]);
+    const { findings } = (await get(gateway.url, '/v1/admin/doctor')).json as { findings: { code: string; resource: string | null }[] };
+    expect(findings).toContainEqual(expect.objectContaining({ code: 'file_changed_behind_gateway', resource: `v/${name}` }));
+  });
+
+  it('and two of them against a writer with the tag: at most one of the three wins each round, and the gateway never overwrites unseen bytes', async () => {
+    let tag = String((await put(gateway.url, 'v/raced.txt', 'start')).headers['etag']);
+    for (let round = 0; round < TIER.raceRounds; round += 1) {
+      const mine = await put(gateway.url, 'v/raced.txt', `gateway ${round}`, { 'if-match': tag });
+      expect(mine.status).toBe(200);
+      for (const writer of ['one', 'two']) writeFileSync(join(elsewhere, 'raced.txt'), `${writer} ${round}`);
+      const refused = await put(gateway.url, 'v/raced.txt', 'lost update', { 'if-match': String(mine.headers['etag']) });
+      expect([round, refused.status]).toEqual([round, 412]);
+      expect(readFileSync(join(elsewhere, 'raced.txt'), 'utf8')).toBe(`two ${round}`);
+      tag = String((await put(gateway.url, 'v/raced.txt', `seen ${round}`)).headers['etag']);
+    }
+  });
+});
+
+describe('a reader on another client', () => {
+  it(`I3: sees old or new bytes and never a mixture, over ${TIER.nfsReplaces} replaces`, async () => {
+    const size = 20_000;
+    const path = join(elsewhere, 'replaced.txt');
+    const content = (version: number): string => String.fromCharCode(97 + (version % 26)).repeat(size);
+    await put(gateway.url, 'v/replaced.txt', content(0));
+    let reads = 0;
+    const seen = new Set<string>();
+    for (let version = 1; version <= TIER.nfsReplaces; version += 1) {
+      let over = false;
+      const replacing = put(gateway.url, 'v/replaced.txt', content(version)).then((answer) => {
+        over = true;
+        return answer;
+      });
+      while (!over) {
+        const text = readOnce(path);
+        reads += 1;
+        // Which version it is may lag behind; that it is one, and whole, may not.
+        if (text !== null && text !== text.charAt(0).repeat(size)) expect.fail(`version ${version}: ${text.length} bytes that are no version`);
+        if (text !== null) seen.add(text.charAt(0));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      expect((await replacing).status).toBe(200);
+    }
+    expect(reads).toBeGreaterThanOrEqual(TIER.nfsReplaces);
+    expect(seen.size).toBeGreaterThan(1);
+  });
+});
+
+/** `null`: the file was replaced between its opening and its reading, and the old one is gone from the server (v3). */
+function readOnce(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (thrown) {
+    if (thrown instanceof Error && 'errno' in thrown && thrown.errno === -116) return null;
+    throw thrown;
+  }
+}
