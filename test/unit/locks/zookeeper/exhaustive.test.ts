@@ -5,6 +5,9 @@ import { TIER } from '../../../support/tier.ts';
 const writer = (priority = 5): Contending => ({ mode: 'exclusive', priority });
 const reader = (priority = 5): Contending => ({ mode: 'shared', priority });
 
+/** A world of three is walked through in some seconds; a slow machine may take ten times that. */
+const WORLD_MS_MAX = 300_000;
+
 const PAIRS = [
   [writer(), writer()],
   [writer(), writer(9)],
@@ -28,15 +31,24 @@ describe('every order of events in small worlds', () => {
       expect(worlds).toBeGreaterThan(1_000);
       expect(heldBy.size).toBe(2);
     },
+    WORLD_MS_MAX,
   );
 
-  it.each(TRIPLES)('nor among %j, %j and %j', (...contenders) => {
-    const { violation, heldBy } = explore({ contenders, faultsMax: 0 });
-    expect(violation).toBeNull();
-    expect(heldBy.size).toBe(3);
-  });
+  it.each(TRIPLES.slice(0, TIER.protocolTriples))(
+    'nor among %j, %j and %j',
+    (...contenders) => {
+      const { violation, heldBy } = explore({ contenders, faultsMax: 0 });
+      expect(violation).toBeNull();
+      expect(heldBy.size).toBe(3);
+    },
+    WORLD_MS_MAX,
+  );
 
-  it('finds two holders when the children are read before the state that names the holders', () => {
-    expect(explore({ contenders: [writer(), writer(7), writer(9)], faultsMax: 0, readsSwapped: true }).violation).toBe('two holders');
-  });
+  it(
+    'finds two holders when the children are read before the state that names the holders',
+    () => {
+      expect(explore({ contenders: [writer(), writer(7), writer(9)], faultsMax: 0, readsSwapped: true }).violation).toBe('two holders');
+    },
+    WORLD_MS_MAX,
+  );
 });
