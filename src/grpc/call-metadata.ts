@@ -1,6 +1,7 @@
 import type { Metadata } from '@grpc/grpc-js';
 import { refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { assertLabel, isRequestId } from '../domain/sent-text.ts';
 
 /** Reading of metadata and of labels in messages, checked for form. */
 
@@ -15,12 +16,10 @@ export function authorizationOf(metadata: Metadata): string | undefined {
   return values.length === 0 ? undefined : values.join(', ');
 }
 
-const REQUEST_ID = /^[A-Za-z0-9._~:/+=@-]+$/;
-
 /** An id that the client chose, when it is a valid one. */
 export function sentRequestId(metadata: Metadata): string | null {
   const [sent, ...more] = textsOf(metadata, 'x-request-id');
-  return sent !== undefined && more.length === 0 && sent.length <= LIMITS.requestIdBytesMax && REQUEST_ID.test(sent) ? sent : null;
+  return sent !== undefined && more.length === 0 && isRequestId(sent) ? sent : null;
 }
 
 /** The label of the caller in metadata; `null` when not sent. Throws `invalid_request`. */
@@ -30,13 +29,7 @@ export function sentClientId(metadata: Metadata): string | null {
   return sent === undefined ? null : label('x-client-id', sent, LIMITS.clientIdBytesMax);
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this looks for
-const CONTROL = /[\u0000-\u001f\u007f]/;
-
 /** Plain text of at most `bytesMax` bytes; empty: `null`. Throws `invalid_request`. */
 export function label(field: string, text: string, bytesMax: number): string | null {
-  if (text === '') return null;
-  if (CONTROL.test(text) || Buffer.byteLength(text) > bytesMax)
-    throw refuse('invalid_request', `${field} is not plain text of 1 to ${bytesMax} bytes.`);
-  return text;
+  return assertLabel(text === '' ? null : text, field, bytesMax);
 }

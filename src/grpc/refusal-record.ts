@@ -1,4 +1,4 @@
-import type { AuditDraft } from '../domain/audit-record.ts';
+import { recordWith } from '../domain/audit-record.ts';
 import { rfc3339 } from '../domain/clock.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { GrpcDeps } from './grpc-deps.ts';
@@ -11,7 +11,7 @@ import type { OpenCall } from './open-call.ts';
 export async function recordRefusal(deps: GrpcDeps, call: OpenCall, error: GatewayError): Promise<void> {
   if (!call.rules.audited || call.handedOver || error.code === 'journal_unavailable') return;
   const { principal, subject } = call;
-  const draft: AuditDraft = {
+  const draft = recordWith({
     at: rfc3339(deps.clock.wallMs()),
     action: 'lease_refuse',
     volume: subject?.volume ?? null,
@@ -23,18 +23,9 @@ export async function recordRefusal(deps: GrpcDeps, call: OpenCall, error: Gatew
     clientId: call.clientId,
     remoteAddress: call.remoteAddress,
     requestId: call.requestId,
-    operationId: null,
-    leaseRef: null,
     fencingToken: call.presentedToken,
-    highWaterMark: null,
-    sizeBytes: null,
-    digest: null,
-    etagBefore: null,
-    etagAfter: null,
     durationMs: Math.round(deps.clock.monotonicMs() - call.startedMs),
-    fenceLevel: null,
-    count: 1,
-  };
+  });
   if (principal === null || subject === null || error.code === 'rate_limited') deps.refusals.refusedEarly(draft);
   else await deps.refusals.refused(draft);
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { randomName } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { isRequestId } from '../domain/sent-text.ts';
 import { clientErrorHandler } from './client-error.ts';
 import type { HttpDeps } from './http-deps.ts';
 import { OpenWatches } from './open-watches.ts';
@@ -31,7 +32,6 @@ import { UploadSlots } from './upload-slots.ts';
 import { validatorCompiler } from './validator.ts';
 
 const REQUEST_ID_BYTES = 12;
-const REQUEST_ID = /^[A-Za-z0-9._~:/+=@-]+$/;
 
 /** Builds the HTTP server over the ports. Nothing listens yet: `app.listen({ host, port })` starts it, `app.close()` ends it. */
 export function buildApp(deps: HttpDeps): FastifyInstance {
@@ -44,7 +44,7 @@ export function buildApp(deps: HttpDeps): FastifyInstance {
     serverFactory: (handler) => createHttpServer(handler, deps.settings.tls, deps.clock),
     clientErrorHandler: clientErrorHandler(deps.clock, newRequestId, (refusal) => recordBrokenRequest(deps, refusal)),
     rewriteUrl: ({ url = '/' }) => routedUrl(url),
-    genReqId: ({ headers: { 'x-request-id': sent } }) => (isRequestId(sent) ? sent : newRequestId()),
+    genReqId: ({ headers: { 'x-request-id': sent } }) => (typeof sent === 'string' && isRequestId(sent) ? sent : newRequestId()),
     requestIdHeader: false,
     bodyLimit: LIMITS.jsonBodyBytesMax,
     // Never reached: the length of the URL is judged by us, in the form of every other refusal.
@@ -87,8 +87,4 @@ export function buildApp(deps: HttpDeps): FastifyInstance {
     }
   });
   return app;
-}
-
-function isRequestId(sent: string | string[] | undefined): sent is string {
-  return typeof sent === 'string' && sent.length <= LIMITS.requestIdBytesMax && REQUEST_ID.test(sent);
 }

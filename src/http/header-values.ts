@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { hasControlCharacter } from '../domain/sent-text.ts';
 import type { EtagCondition } from '../domain/write.ts';
 
 /** Reading of single header fields, checked for form. Everything throws `invalid_request` unless it says otherwise. */
@@ -37,23 +38,12 @@ export function presentedToken(request: IncomingMessage): string | null {
   return value;
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this looks for
-const CONTROL = /[\u0000-\u001f\u007f]/;
-
 /** A label in a header: UTF-8, which Node hands over as Latin-1. */
 export function labelValue(request: IncomingMessage, name: string, bytesMax: number): string | null {
   const value = singleValue(request, name, bytesMax);
   if (value === null) return null;
   const text = Buffer.from(value, 'latin1').toString('utf8');
-  if (CONTROL.test(text) || text.includes('\ufffd')) throw refuse('invalid_request', `${name} is not plain UTF-8 text.`);
-  return text;
-}
-
-/** A label in JSON. */
-export function assertLabel(text: string | null, name: string, bytesMax: number): string | null {
-  if (text !== null && (CONTROL.test(text) || text === '' || Buffer.byteLength(text) > bytesMax)) {
-    throw refuse('invalid_request', `${name} is not plain text of 1 to ${bytesMax} bytes.`);
-  }
+  if (hasControlCharacter(text) || text.includes('\ufffd')) throw refuse('invalid_request', `${name} is not plain UTF-8 text.`);
   return text;
 }
 

@@ -1,9 +1,9 @@
-import type { AuditDraft } from '../../src/domain/audit-record.ts';
 import type { StagedFacts, TargetFacts } from '../../src/domain/file-facts.ts';
 import type { ApplyPlan, Intent } from '../../src/domain/intent.ts';
 import type { Place } from '../../src/domain/volume.ts';
 import type { FileVolume } from '../../src/storage/file-volume.ts';
 import type { LivingVolume } from './living-volume.ts';
+import { SAMPLE_RECORD } from './temp-volume.ts';
 
 /** One write as the commit section does it, without leases and HTTP: staged, intended, applied, synced. */
 export interface HandMade {
@@ -11,31 +11,6 @@ export interface HandMade {
   readonly volume: FileVolume;
   readonly operationId: string;
 }
-
-const AUDIT: AuditDraft = {
-  at: '2026-01-01T00:00:00.000Z',
-  action: 'put',
-  volume: 'vol',
-  path: 'a',
-  outcome: 'committed',
-  code: null,
-  status: 200,
-  principal: null,
-  clientId: null,
-  remoteAddress: null,
-  requestId: null,
-  operationId: 'op-1',
-  leaseRef: null,
-  fencingToken: null,
-  highWaterMark: null,
-  sizeBytes: null,
-  digest: null,
-  etagBefore: null,
-  etagAfter: null,
-  durationMs: null,
-  fenceLevel: null,
-  count: 1,
-};
 
 export function intentFor(
   { living, volume, operationId }: HandMade,
@@ -52,7 +27,7 @@ export function intentFor(
     staged,
     plan,
     incarnation: volume.incarnation,
-    audit: { ...AUDIT, operationId, path },
+    audit: { ...SAMPLE_RECORD, operationId, path },
   };
 }
 

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs';
 import { join } from 'node:path';
-import type { AuditDraft } from '../../src/domain/audit-record.ts';
+import { recordWith } from '../../src/domain/audit-record.ts';
 import type { FileFacts, StagedFacts } from '../../src/domain/file-facts.ts';
 import type { ApplyPlan, Intent, Settlement } from '../../src/domain/intent.ts';
 import { type Resource, resourceOf } from '../../src/domain/resource.ts';
@@ -154,30 +154,16 @@ export function factsAt(path: string): FileFacts {
   return { ino, sizeBytes: Number(size), mtimeNs };
 }
 
-const audit: AuditDraft = {
+/** What the record of a hand-made intent says. */
+export const SAMPLE_RECORD = recordWith({
   at: '2026-01-01T00:00:00.000Z',
   action: 'put',
   volume: 'vol',
   path: 'a',
   outcome: 'committed',
-  code: null,
   status: 200,
-  principal: null,
-  clientId: null,
-  remoteAddress: null,
-  requestId: null,
   operationId: 'op-1',
-  leaseRef: null,
-  fencingToken: null,
-  highWaterMark: null,
-  sizeBytes: null,
-  digest: null,
-  etagBefore: null,
-  etagAfter: null,
-  durationMs: null,
-  fenceLevel: null,
-  count: 1,
-};
+});
 
 /** An intent as a verb would write it. */
 export function intentOf(
@@ -193,7 +179,7 @@ export function intentOf(
     staged: facts.staged ?? null,
     plan,
     incarnation: temp.room.incarnation,
-    audit,
+    audit: SAMPLE_RECORD,
   };
 }
 

@@ -1,6 +1,7 @@
 import { asGatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { assertLabel, labelValue } from '../header-values.ts';
+import { assertLabel } from '../../domain/sent-text.ts';
+import { labelValue } from '../header-values.ts';
 import { callerOf } from '../request-state.ts';
 import { answers } from '../schemas/common.ts';
 import { CreateSessionBody, Heartbeat, Heartbeats, HeartbeatsBody, SESSION_CODES, Session, SessionParams } from '../schemas/leases.ts';
