@@ -9,7 +9,7 @@ import type { VolumeFinding } from '../domain/recovery.ts';
 import type { Volume } from '../domain/volume.ts';
 import type { RefusalWindow } from './refusal-window.ts';
 
-export type ExaminedVolume = Pick<Volume, 'name' | 'policy' | 'folds' | 'state' | 'locate' | 'look'> & {
+export type ExaminedVolume = Pick<Volume, 'name' | 'policy' | 'folds' | 'state' | 'space' | 'locate' | 'look'> & {
   readonly findings: readonly VolumeFinding[];
   /** False when something is in it. */
   removeUnknownDirectory(entry: string): Promise<boolean>;

@@ -9,7 +9,7 @@ import type { DoctorDeps } from './doctor-deps.ts';
 import { foreignChanges } from './foreign-changes.ts';
 import { journalFindings, repeatedRefusals } from './journal-findings.ts';
 import { deadlocks, heldLong, leftBehind, longQueues } from './lock-findings.ts';
-import { slowVolumes, startFindings, unknownOutcomes } from './volume-findings.ts';
+import { nearlyFull, slowVolumes, startFindings, unknownOutcomes } from './volume-findings.ts';
 
 interface Examination {
   readonly report: DoctorReport;
@@ -101,6 +101,7 @@ export class Doctor {
     const diagnoses = [
       ...startFindings(volumes),
       ...slow,
+      ...nearlyFull(volumes),
       ...unknownOutcomes(unsettled),
       ...(await journalFindings(journal, clock)),
       ...leftBehind(conditions, endGone),

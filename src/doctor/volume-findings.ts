@@ -122,6 +122,25 @@ async function lookAt(volume: ExaminedVolume, path: string): Promise<void> {
   }
 }
 
+/** Told before writes are refused with 507; bytes and inodes run out apart (trap F29). */
+export function nearlyFull(volumes: readonly Pick<ExaminedVolume, 'name' | 'space'>[]): Diagnosis[] {
+  return volumes.flatMap((volume) => {
+    const space = volume.space();
+    if (space === null) return [];
+    const few = (free: number | null, total: number | null): boolean => free !== null && total !== null && free < total * LIMITS.volumeFreeShareMin;
+    if (!few(space.freeBytes, space.totalBytes) && !few(space.freeInodes, space.totalInodes)) return [];
+    const evidence = {
+      volume: volume.name,
+      free_bytes: space.freeBytes,
+      total_bytes: space.totalBytes,
+      free_inodes: space.freeInodes,
+      total_inodes: space.totalInodes,
+      how: 'Make room on the file system. Deletes go through the gateway as long as its data directory has room.',
+    };
+    return [diagnosis({ code: 'volume_nearly_full', severity: 'warning', resource: null, subject: volume.name, evidence })];
+  });
+}
+
 /** Resources that are closed because their volume does not tell what became of a write. */
 export function unknownOutcomes({ open, settleNow }: DoctorDeps['unsettled']): Diagnosis[] {
   return open().map(({ operationId, resource, volume }) =>

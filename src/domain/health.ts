@@ -1,5 +1,6 @@
 import type { FenceLevel } from './fence-level.ts';
 import type { VolumeState } from './volume.ts';
+import type { VolumeSpace } from './volume-space.ts';
 
 /** What `/readyz` says. Read from memory only: a hung mount or a suspended coordinator must not hold the answer up. */
 export interface Readiness {
@@ -28,6 +29,7 @@ export interface VolumeReadiness {
   readonly state: VolumeState;
   readonly fenceLevel: FenceLevel;
   readonly reason: string | null;
+  readonly space: VolumeSpace | null;
 }
 
 export interface Health {

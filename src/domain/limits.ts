@@ -172,6 +172,10 @@ export const LIMITS = {
   oldProcessPollMs: 200,
   volumeRetryMsMin: 1_000,
   volumeRetryMsMax: 30_000,
+  /** Between two looks at what is left on a volume. */
+  volumeSpaceEveryMs: 10_000,
+  /** Less free than this share, of bytes or inodes, is a finding of the doctor. */
+  volumeFreeShareMin: 0.05,
 
   tokenBlock: 1n << 20n,
   stampRefreshMs: 1_000,

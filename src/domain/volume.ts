@@ -2,6 +2,7 @@ import type { FenceLevel } from './fence-level.ts';
 import type { StagedFacts, TargetFacts } from './file-facts.ts';
 import type { Intent, Settlement } from './intent.ts';
 import type { Resource } from './resource.ts';
+import type { VolumeSpace } from './volume-space.ts';
 
 /** The settings of one volume (`http-api.md`, Configuration). */
 export interface VolumePolicy {
@@ -92,6 +93,8 @@ export interface Volume {
   readonly fenceLevel: FenceLevel;
   readonly incarnation: string;
   state(): { readonly state: VolumeState; readonly reason: string | null };
+  /** As of the last look, from memory; `null` when there is none: lock-only, closed, hung. */
+  space(): VolumeSpace | null;
   /** Throws `volume_unavailable`, `volume_read_only` (403). */
   assertWritable(): void;
 

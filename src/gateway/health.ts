@@ -29,7 +29,7 @@ export function createHealth(deps: HealthDeps): Health {
 }
 
 export function readinessOf(volume: ReturnType<Volumes['get']>): VolumeReadiness {
-  return { name: volume.name, fenceLevel: volume.fenceLevel, ...volume.state() };
+  return { name: volume.name, fenceLevel: volume.fenceLevel, ...volume.state(), space: volume.space() };
 }
 
 /** Why the journal is not to be trusted; `null` when it is. A backup that was put back, or a volume whose stamp is ahead of it. */

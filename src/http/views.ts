@@ -144,7 +144,17 @@ function detailJson(text: string): RecordBody['detail'] {
 }
 
 export function volumeReadyJson(volume: VolumeReadiness): Static<typeof VolumeReady> {
-  return { name: volume.name, state: volume.state, fence_level: volume.fenceLevel, reason: volume.reason };
+  const { name, state, fenceLevel, reason, space } = volume;
+  return {
+    name,
+    state,
+    fence_level: fenceLevel,
+    reason,
+    total_bytes: space?.totalBytes ?? null,
+    free_bytes: space?.freeBytes ?? null,
+    total_inodes: space?.totalInodes ?? null,
+    free_inodes: space?.freeInodes ?? null,
+  };
 }
 
 export function mountJson(mount: MountFacts | null): Static<typeof MountAnswer> | null {

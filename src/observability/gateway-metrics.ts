@@ -1,3 +1,5 @@
+import type { VolumeReadiness } from '../domain/health.ts';
+import type { VolumeSpace } from '../domain/volume-space.ts';
 import { Metrics, type Reading } from './metrics.ts';
 
 interface LockFigures {
@@ -9,7 +11,7 @@ interface LockFigures {
 
 export interface GaugeSources {
   lanes(): ReadonlyMap<string, { readonly inFlight: number; readonly queued: number; readonly breaker: string }>;
-  volumes(): readonly { readonly name: string; readonly fenceLevel: string; readonly state: string }[];
+  volumes(): readonly VolumeReadiness[];
   /** Of the volumes that have locks now. */
   locks(): ReadonlyMap<string, LockFigures>;
   journal(): { readonly queueLength: number; readonly inFlight: number; readonly walFramesLeft: number };
@@ -42,6 +44,7 @@ export function gatewayMetrics(sources: GaugeSources): Metrics {
   metrics.gauge('fencegate_volume_fence_level', 'Always 1: the labels say what is in force', ['volume', 'level', 'state'], () =>
     sources.volumes().map(({ name, fenceLevel, state }) => ({ labels: { volume: name, level: fenceLevel, state }, value: 1 })),
   );
+  spaceGauges(metrics, sources);
   lockGauges(metrics, sources);
   metrics.gauge(
     'fencegate_journal_queue_length',
@@ -62,6 +65,39 @@ export function gatewayMetrics(sources: GaugeSources): Metrics {
     plain(() => sources.journal().walFramesLeft),
   );
   return metrics;
+}
+
+/** A volume that does not answer has no figure: a gap says more than an old value. */
+function spaceGauges(metrics: Metrics, sources: GaugeSources): void {
+  const perVolume = (value: (space: VolumeSpace) => number | null) => (): Reading[] =>
+    sources.volumes().flatMap(({ name, space }) => {
+      const figure = space === null ? null : value(space);
+      return figure === null ? [] : [{ labels: { volume: name }, value: figure }];
+    });
+  metrics.gauge(
+    'fencegate_volume_size_bytes',
+    'Size of the file system of a volume',
+    ['volume'],
+    perVolume(({ totalBytes }) => totalBytes),
+  );
+  metrics.gauge(
+    'fencegate_volume_free_bytes',
+    'What is left of it for anybody but root',
+    ['volume'],
+    perVolume(({ freeBytes }) => freeBytes),
+  );
+  metrics.gauge(
+    'fencegate_volume_inodes',
+    'Inodes of the file system of a volume, where they are counted',
+    ['volume'],
+    perVolume(({ totalInodes }) => totalInodes),
+  );
+  metrics.gauge(
+    'fencegate_volume_free_inodes',
+    'Inodes that are left',
+    ['volume'],
+    perVolume(({ freeInodes }) => freeInodes),
+  );
 }
 
 /** A volume without locks shows 0: a series that ends would leave an alert hanging. */

@@ -6,6 +6,7 @@ import type { Intent, Settlement } from '../domain/intent.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../domain/volume.ts';
+import type { VolumeSpace } from '../domain/volume-space.ts';
 import { type ApplyRoom, applyIntent, outcomeUnknown } from './apply.ts';
 import { errnoOf, LaneError, mapped } from './errno.ts';
 import { Fence } from './fence.ts';
@@ -22,6 +23,7 @@ import { HeldPlace, walkTo } from './path-walk.ts';
 import type { ProbeReport } from './probe.ts';
 import { openFile, type ReadingRoom } from './reading.ts';
 import type { VolumeRoom } from './room.ts';
+import { SpaceWatch } from './space-watch.ts';
 import { type CopyOptions, stageCopy } from './stage-copy.ts';
 import { type StagingRoom, stageEmpty } from './staging.ts';
 import { lookAt } from './target.ts';
@@ -57,6 +59,7 @@ export class FileVolume implements Volume {
   readonly #reading: ReadingRoom;
   readonly #applying: ApplyRoom;
   readonly #tidying: Tidying;
+  readonly #space: SpaceWatch;
   readonly #inPlace = new InPlaceWrites();
   readonly #ownVersions = new OwnVersions();
   readonly #litter = new Litter();
@@ -76,6 +79,7 @@ export class FileVolume implements Volume {
     this.#room = room;
     this.#lane = options.lane;
     this.#life = options.life;
+    this.#space = new SpaceWatch({ calls: room.calls, root: room.root, clock });
     this.#fence = new Fence(room, options.onFenced);
     this.#versions = new VersionClock(room.calls, { lastMtimeNs: options.lastMtimeNs, granularityNs: options.probe.mtimeGranularityNs });
     this.#tidying = new Tidying({ clock, unlink: (name) => options.life.unlink(name), isFenced: () => this.#fence.fenced });
@@ -139,6 +143,10 @@ export class FileVolume implements Volume {
         retryAfterMs: LIMITS.volumeCanaryMs,
       });
     }
+  }
+
+  space(): VolumeSpace | null {
+    return this.#space.latest;
   }
 
   locate(resource: Resource): Promise<HeldPlace> {
@@ -254,6 +262,7 @@ export class FileVolume implements Volume {
   /** Gives the two held directories back. After this no call may be made; a call that still hangs keeps its descriptor. */
   async close(): Promise<void> {
     this.#tidying.stop();
+    this.#space.stop();
     const { calls, root, inc } = this.#room;
     for (const directory of new Set([root, inc])) await calls.close(directory).catch(() => undefined);
   }

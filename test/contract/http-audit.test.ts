@@ -213,7 +213,18 @@ test('health, readiness, metrics and volumes', async () => {
     ready: true,
     journal: { healthy: true, head_seq: 2, head_hash: '01', reason: null },
     coordinator: { kind: 'embedded', state: 'connected', session_ms: null },
-    volumes: [{ name: 'demo', state: 'open', fence_level: 'incarnation', reason: null }],
+    volumes: [
+      {
+        name: 'demo',
+        state: 'open',
+        fence_level: 'incarnation',
+        reason: null,
+        total_bytes: null,
+        free_bytes: null,
+        total_inodes: null,
+        free_inodes: null,
+      },
+    ],
   });
   const metrics = await api().get('/metrics').expect(200);
   expect([metrics.headers['content-type'], metrics.text]).toEqual(['text/plain; version=0.0.4; charset=utf-8', 'up 1\n']);

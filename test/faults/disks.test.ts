@@ -55,6 +55,15 @@ async function fill(directory: string): Promise<void> {
   }
 }
 
+/** What `/readyz` says of volume `v`, once its space was looked at. */
+function readyVolume(url: string): Promise<Readonly<Record<string, unknown>>> {
+  return until(async () => {
+    const { json } = await get(url, '/readyz');
+    const volume = (json['volumes'] as Readonly<Record<string, unknown>>[]).find(({ name }) => name === 'v');
+    return volume === undefined || volume['total_bytes'] === null ? null : volume;
+  });
+}
+
 const codeOf = (answer: Answer | null | undefined): unknown => (answer == null ? null : answer.status < 300 ? answer.status : answer.json['code']);
 
 /** Each kind is tried; those that fail must do so with `code`, and leave everything as it was. */
@@ -116,6 +125,7 @@ describeWhere(cannotMount, 'a disk', () => {
   it('F29: no inodes left although there is space: 507; deleting makes room', async () => {
     const place = await smallDisk(mountTmpfs('size=8m,nr_inodes=60'));
     const gateway = await start(place);
+    expect(await readyVolume(gateway.url)).toMatchObject({ total_bytes: 8_388_608, total_inodes: 60, free_inodes: expect.any(Number) });
     const kinds = writeKinds('few').filter(({ name }) => ['PUT that replaces', 'append', 'range in place', 'DELETE'].includes(name));
     for (const kind of kinds) await place.history.prepare(gateway.url, kind, false);
     const fillers: string[] = [];

@@ -177,7 +177,7 @@ export function fakeDeps(settings: Partial<HttpSettings> = {}): FakeDeps {
         ready: true,
         journal: { healthy: true, headSeq: 2, headHash: '01', reason: null },
         coordinator: { kind: 'embedded', state: 'connected', sessionMs: null },
-        volumes: [{ name: 'demo', state: 'open', fenceLevel: 'incarnation', reason: null }],
+        volumes: [{ name: 'demo', state: 'open', fenceLevel: 'incarnation', reason: null, space: null }],
       }),
     },
     administration: {
@@ -204,13 +204,14 @@ export function fakeDeps(settings: Partial<HttpSettings> = {}): FakeDeps {
       },
       fence: async (resource) => ({ resource, highWaterMark: fencingToken(9n), leaseRef: null, principal: null, everNamed: false, floor: null }),
       rebase: async () => ({ base: fencingToken(10n), volumes: ['demo'] }),
-      adopt: async (_caller, name) => ({ name, state: 'open', fenceLevel: 'incarnation', reason: null }),
+      adopt: async (_caller, name) => ({ name, state: 'open', fenceLevel: 'incarnation', reason: null, space: null }),
       volumes: () => [
         {
           name: 'demo',
           state: 'open',
           fenceLevel: 'incarnation',
           reason: null,
+          space: null,
           path: '/srv/demo',
           incarnation: 'inc1',
           readOnly: false,

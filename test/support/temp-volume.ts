@@ -118,6 +118,8 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
       temp.fencedCount += 1;
     },
   });
+  // The first look at its space: no test should find that call, or its descriptor in use, among its own.
+  while (volume.space() === null) await settle();
   const temp: TempVolume = {
     root,
     incPath,

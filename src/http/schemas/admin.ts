@@ -41,6 +41,10 @@ export const VolumeReady = Type.Object({
   state: answerOneOf(VOLUME_STATES),
   fence_level: answerOneOf(FENCE_LEVELS),
   reason: nullableString(),
+  total_bytes: nullableInteger('Of the file system, as of the last look; null: lock-only, or it does not answer'),
+  free_bytes: nullableInteger('For anybody but root'),
+  total_inodes: nullableInteger('null also where they are not counted'),
+  free_inodes: nullableInteger('None left is 507 like no space left'),
 });
 export const Ready = Type.Object(
   {

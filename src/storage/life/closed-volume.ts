@@ -27,6 +27,10 @@ export class ClosedVolume implements Volume {
     return { state: this.#state, reason: this.#reason };
   }
 
+  space(): null {
+    return null;
+  }
+
   assertWritable(): void {
     throw this.#refusal();
   }

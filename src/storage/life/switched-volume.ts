@@ -8,6 +8,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { StampVerdict, VolumeFinding } from '../../domain/recovery.ts';
 import type { Resource } from '../../domain/resource.ts';
 import type { OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../../domain/volume.ts';
+import type { VolumeSpace } from '../../domain/volume-space.ts';
 import { ClosedVolume } from './closed-volume.ts';
 import type { StartMode } from './start-deps.ts';
 import type { VolumeStartResult } from './start-report.ts';
@@ -159,6 +160,9 @@ export class SwitchedVolume implements Volume {
     this.#current.assertWritable();
   }
 
+  space(): VolumeSpace | null {
+    return this.#current.space();
+  }
   locate(resource: Resource): Promise<Place> {
     return this.#current.locate(resource);
   }

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { ExaminedVolume } from '../../../src/doctor/doctor-deps.ts';
-import { slowVolumes, startFindings, unknownOutcomes } from '../../../src/doctor/volume-findings.ts';
+import { nearlyFull, slowVolumes, startFindings, unknownOutcomes } from '../../../src/doctor/volume-findings.ts';
 import { refuse } from '../../../src/domain/errors.ts';
 import type { Intent, Settlement } from '../../../src/domain/intent.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Volume } from '../../../src/domain/volume.ts';
+import type { VolumeSpace } from '../../../src/domain/volume-space.ts';
 import { createSettleLoop } from '../../../src/gateway/settle-loop.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 import { anybody, policyOf } from '../../support/lock-lab.ts';
@@ -16,6 +17,7 @@ function volume(name: string, changes: Partial<ExaminedVolume> = {}): ExaminedVo
     folds: false,
     findings: [],
     state: () => ({ state: 'open', reason: null }),
+    space: () => null,
     locate: async (resource) => ({ resource, parent: null, close: () => undefined }),
     look: async () => null,
     removeUnknownDirectory: async () => false,
@@ -49,6 +51,21 @@ describe('asking the volumes', () => {
       ['volume_hung', 'critical', 'hung', 'it did not answer in time', 8],
     ]);
     expect(answering.map(({ name }) => name)).toEqual(['well', 'slow']);
+  });
+});
+
+describe('room on the volumes', () => {
+  const space = { totalBytes: 1_000, freeBytes: 500, totalInodes: 100, freeInodes: 50 };
+  const foundFor = (changes: Partial<VolumeSpace>): string[] =>
+    nearlyFull([volume('v', { space: () => ({ ...space, ...changes }) })]).map(({ finding: { code, severity } }) => `${code} ${severity}`);
+
+  it('F29: little left of bytes or of inodes is told; none is, where they are not counted or not known', () => {
+    expect(foundFor({})).toEqual([]);
+    expect(foundFor({ freeBytes: 49 })).toEqual(['volume_nearly_full warning']);
+    expect(foundFor({ freeBytes: 50 })).toEqual([]);
+    expect(foundFor({ freeInodes: 4 })).toEqual(['volume_nearly_full warning']);
+    expect(foundFor({ totalInodes: null, freeInodes: null })).toEqual([]);
+    expect(nearlyFull([volume('v')])).toEqual([]);
   });
 });
 

@@ -18,8 +18,10 @@ const file = fileURLToPath(new URL('../../../docker/prometheus/alerts.yml', impo
 const rules = (parse(readFileSync(file, 'utf8')) as { groups: { rules: Rule[] }[] }).groups.flatMap((group) => group.rules);
 const expressionOf = (alert: string): string => rules.find((rule) => rule.alert === alert)?.expr ?? '';
 
+const SPACE = { totalBytes: 1_000, freeBytes: 500, totalInodes: null, freeInodes: null };
+
 const metrics = gatewayMetrics({
-  volumes: () => [{ name: 'v', fenceLevel: 'incarnation', state: 'open' }],
+  volumes: () => [{ name: 'v', fenceLevel: 'incarnation', state: 'open', reason: null, space: SPACE }],
   lanes: () =>
     new Map([
       ['v', { inFlight: 0, queued: 0, breaker: 'closed' }],
@@ -51,6 +53,13 @@ describe('the alert rules', () => {
     expect(expressionOf('FencegateLockHeldLong')).toBe(`fencegate_lock_longest_held_seconds > ${LIMITS.heldLongMs / 1_000}`);
     expect(expressionOf('FencegateLockQueueLong')).toBe(`fencegate_lock_queue_length > ${LIMITS.queueLong}`);
     expect(expressionOf('FencegateRepeatedFailures')).toContain('fencegate_lock_acquisition_seconds_count');
+  });
+});
+
+describe('the gauges of space', () => {
+  it('F29: bytes and inodes are per volume, and there is none where nothing is known', async () => {
+    const lines = (await metrics.text()).split('\n').filter((line) => /^fencegate_volume_(size|free|inodes)/.test(line));
+    expect(lines).toEqual(['fencegate_volume_size_bytes{volume="v"} 1000', 'fencegate_volume_free_bytes{volume="v"} 500']);
   });
 });
 

@@ -1,7 +1,9 @@
 import * as fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Intent } from '../../../src/domain/intent.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { settle } from '../../support/fake-clock.ts';
+import { EIO } from '../../support/fault-calls.ts';
 import { cannotMount, type Mounted, mountImage, mountTmpfs } from '../../support/mounted.ts';
 import { descriptorsBack, factsAt, intentOf, openDescriptors, stageText, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
 
@@ -52,6 +54,22 @@ describe.skipIf(cannotMount !== null)('a volume that is full, read-only or hung,
     const place = await temp.volume.locate(temp.resource('x/y'));
     await expect(temp.volume.makeParents(place)).rejects.toMatchObject({ code: 'insufficient_storage' });
     place.close();
+  });
+
+  it('F29: says what is left of bytes and of inodes, and looks again every few seconds', async () => {
+    await on(mountTmpfs('size=1m,nr_inodes=12'));
+    await settle();
+    const first = temp.volume.space();
+    expect(first).toMatchObject({ totalBytes: 1_048_576, totalInodes: 12 });
+    temp.write('a', Buffer.alloc(65_536));
+    expect(temp.volume.space()).toEqual(first);
+    await temp.clock.advanceAsync(LIMITS.volumeSpaceEveryMs);
+    expect(temp.volume.space()).toMatchObject({ freeBytes: (first?.freeBytes ?? 0) - 65_536, freeInodes: (first?.freeInodes ?? 0) - 1 });
+    temp.faults.failOnce('statfs', EIO);
+    await temp.clock.advanceAsync(LIMITS.volumeSpaceEveryMs);
+    expect(temp.volume.space()).toBeNull();
+    await temp.clock.advanceAsync(LIMITS.volumeSpaceEveryMs);
+    expect(temp.volume.space()).not.toBeNull();
   });
 
   it('an append for which there is no space did not happen', async () => {
