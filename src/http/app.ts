@@ -4,7 +4,7 @@ import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { randomName } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isRequestId } from '../domain/sent-text.ts';
-import { clientErrorHandler } from './client-error.ts';
+import { clientErrorHandler, tunnelRefusal } from './client-error.ts';
 import type { HttpDeps } from './http-deps.ts';
 import { OpenWatches } from './open-watches.ts';
 import { admission } from './plugins/admission.ts';
@@ -53,6 +53,7 @@ export function buildApp(deps: HttpDeps): FastifyInstance {
     return503OnClosing: false,
     forceCloseConnections: 'idle',
   });
+  app.server.on('connect', tunnelRefusal(deps.clock, newRequestId));
   app.setValidatorCompiler(validatorCompiler);
   // A logger of its own for each request costs more than our one line per answer needs.
   app.setChildLoggerFactory((logger) => logger);

@@ -1,11 +1,12 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../domain/clock.ts';
-import { type ErrorCode, refuse } from '../domain/errors.ts';
+import { type ErrorCode, type GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { announcesBody, currentRequest, exchangeOf } from './exchange.ts';
 import { lingeringClose } from './lingering-close.ts';
 import { problemOf } from './problem.ts';
+import { ANY_METHOD } from './route-table.ts';
 
 interface ParserError extends Error {
   readonly code?: unknown;
@@ -41,7 +42,18 @@ export function clientErrorHandler(clock: Clock, newRequestId: () => string, ref
     const { code, detail } = verdict(error);
     const method = METHOD.exec(startOf(error.rawPacket))?.[1] ?? null;
     refused({ code, requestId, remoteAddress: socket.remoteAddress ?? '', method });
-    lingeringClose(socket, clock, rawAnswer(code, detail, requestId));
+    lingeringClose(socket, clock, rawAnswer(refuse(code, detail), requestId));
+  };
+}
+
+/**
+ * This is no proxy: a tunnel that is asked for (RFC 9110, 9.3.6) is refused in words. Node would close the connection without one.
+ * Like any request that cannot write, it leaves no record.
+ */
+export function tunnelRefusal(clock: Clock, newRequestId: () => string) {
+  const allow = ANY_METHOD;
+  return (_request: unknown, socket: Socket): void => {
+    lingeringClose(socket, clock, rawAnswer(refuse('method_not_allowed', `Allowed here: ${allow.join(', ')}.`, { allow }), newRequestId()));
   };
 }
 
@@ -72,8 +84,8 @@ function startOf(packet: unknown): string {
   return Buffer.isBuffer(packet) ? packet.toString('latin1', 0, 20) : '';
 }
 
-function rawAnswer(code: ErrorCode, detail: string, requestId: string): string {
-  const problem = problemOf(refuse(code, detail), requestId);
+function rawAnswer(error: GatewayError, requestId: string): string {
+  const problem = problemOf(error, requestId);
   const body = JSON.stringify(problem.body);
   const headers = { ...problem.headers, 'x-request-id': requestId, 'content-length': String(Buffer.byteLength(body)), connection: 'close' };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);

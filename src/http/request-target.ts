@@ -7,7 +7,7 @@ import { isVolumeName, segmentsFromText, segmentsFromUrl } from '../domain/resou
 
 /** Prefixes below which everything is `{volume}/{path}`. */
 const RESOURCE_PREFIXES = ['/v1/files/', '/v1/locks/', '/v1/watch/', '/v1/admin/fences/'] as const;
-const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
+const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)/i;
 /** No route has this name, so a URL that cannot be decoded ends where unknown ones do. */
 const UNDECODABLE = '/-';
 
@@ -17,6 +17,11 @@ export function rawPathOf(target: string): string {
   const end = path.search(/[?#]/);
   const cut = end === -1 ? path : path.slice(0, end);
   return cut === '' ? '/' : cut;
+}
+
+/** Host and port of an absolute-form target, which then say for whom the request is (RFC 9112, 3.2.2); `null` for any other form. */
+export function authorityOf(target: string): string | null {
+  return ABSOLUTE_FORM.exec(target)?.[1] ?? null;
 }
 
 function queryOf(target: string): string {

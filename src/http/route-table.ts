@@ -1,3 +1,6 @@
+/** What is understood at all; `Allow` where no path decides. */
+export const ANY_METHOD = ['GET', 'HEAD', 'PUT', 'PATCH', 'POST', 'DELETE', 'OPTIONS'];
+
 /** Which methods a path has, for `Allow`: the router only says that a method does not fit, not which ones would. */
 export class RouteTable {
   readonly #patterns = new Map<string, Set<string>>();

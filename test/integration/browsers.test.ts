@@ -110,6 +110,7 @@ describe('Host, without authentication', () => {
 
   it('an absolute target does not get around it, and two Hosts or none are refused', async () => {
     expect(rawVerdict(await ask(open.raw(), 'GET http://localhost/healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n'))).toBe('421 wrong_host');
+    expect(rawVerdict(await ask(open.raw(), 'GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'))).toBe('421 wrong_host');
     expect(rawVerdict(await ask(open.raw(), 'GET /healthz HTTP/1.1\r\n\r\n'))).toMatch(/^(400|421) /);
     expect(rawVerdict(await ask(open.raw(), 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n'))).toMatch(/^(400|421) /);
   });

@@ -54,6 +54,16 @@ describe('hostile heads', () => {
     expect(await verdict(['GET /v1/volumes HTTP/1.1', 'Host: localhost', 'Host: evil.example'])).toBe('400 invalid_request');
   });
 
+  it('CONNECT is no way through: a problem document and the end of the connection', async () => {
+    const answer = await ask(connection(), request(['CONNECT evil.example:443 HTTP/1.1', 'Host: evil.example:443']));
+    expect([rawVerdict(answer), answer.headers['allow'], answer.headers['connection']]).toEqual([
+      '405 method_not_allowed',
+      'GET, HEAD, PUT, PATCH, POST, DELETE, OPTIONS',
+      'close',
+    ]);
+    expect(answer.headers['x-request-id']).toBeDefined();
+  });
+
   it.each(['GET ftp://x/..', 'GET *'])('%s is answered with a problem document', async (line) => {
     const answer = await ask(connection(), request([`${line} HTTP/1.1`, 'Host: localhost']));
     expect(rawVerdict(answer)).toBe('400 invalid_path');

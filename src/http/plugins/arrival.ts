@@ -7,6 +7,7 @@ import { exchangeOf } from '../exchange.ts';
 import { sentValues } from '../header-values.ts';
 import type { HttpDeps } from '../http-deps.ts';
 import { newState } from '../request-state.ts';
+import { authorityOf } from '../request-target.ts';
 
 /** First on the way in: state and request id, then what can be refused without knowing the caller. */
 export const arrival = fp(
@@ -24,14 +25,18 @@ export const arrival = fp(
       request.state = newState(deps.clock.monotonicMs());
       reply.header('x-request-id', request.id);
       shareWithAllowedOrigin(rules, request, reply);
-      next(
-        protocolRefusal(request) ?? hostRefusal(rules, request.headers.host) ?? originRefusal(rules, request.method, request.headers) ?? undefined,
-      );
+      next(protocolRefusal(request) ?? foreignHost(rules, request) ?? originRefusal(rules, request.method, request.headers) ?? undefined);
     });
     done();
   },
   { name: 'arrival' },
 );
+
+/** With an absolute target both must be ours: the target counts, and a proxy in front may have gone by `Host`. */
+function foreignHost(rules: BrowserRules, request: FastifyRequest): Error | null {
+  const authority = authorityOf(request.originalUrl);
+  return hostRefusal(rules, request.headers.host) ?? (authority === null ? null : hostRefusal(rules, authority));
+}
 
 function protocolRefusal(request: FastifyRequest): Error | null {
   const { raw } = request;

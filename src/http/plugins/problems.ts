@@ -5,7 +5,7 @@ import { fromFramework } from '../framework-error.ts';
 import type { HttpDeps } from '../http-deps.ts';
 import { problemOf } from '../problem.ts';
 import { recordRefusal } from '../refusal-record.ts';
-import { RouteTable } from '../route-table.ts';
+import { ANY_METHOD, RouteTable } from '../route-table.ts';
 
 /** Every refusal leaves here: one shape, one place that audits what nobody else audits. */
 export const problems = fp(
@@ -49,8 +49,6 @@ function sendProblem(reply: FastifyReply, error: GatewayError): FastifyReply {
     .headers(problem.headers)
     .send(Buffer.from(JSON.stringify(problem.body)));
 }
-
-const ANY_METHOD = ['GET', 'HEAD', 'PUT', 'PATCH', 'POST', 'DELETE', 'OPTIONS'];
 
 function allowedAt(table: RouteTable, request: FastifyRequest): readonly string[] {
   return request.url === '*' ? ANY_METHOD : table.allowed(request.url.split('?', 1)[0] ?? '/');
