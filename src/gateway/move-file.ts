@@ -49,7 +49,7 @@ async function move(deps: WriteDeps, operation: Operation, request: TransferRequ
     ]);
     try {
       const moving = { volume, request, admittedFrom, admittedTo };
-      const answer = await commitSection(deps, operation, right, () => decide(operation, right, moving, places));
+      const answer = await commitSection(deps, operation, right, () => decide(deps, operation, right, moving, places));
       await operation.reached('7.answer');
       return { ...answer, replayed: false };
     } finally {
@@ -75,7 +75,7 @@ async function admitDestination(volume: Volume, request: TransferRequest, places
   return { place, target };
 }
 
-async function decide(operation: Operation, right: WriteRight, moving: Moving, places: Place[]): Promise<Section> {
+async function decide(deps: WriteDeps, operation: Operation, right: WriteRight, moving: Moving, places: Place[]): Promise<Section> {
   const { volume, request } = moving;
   const from = await volume.locate(request.from);
   places.push(from);
@@ -86,8 +86,9 @@ async function decide(operation: Operation, right: WriteRight, moving: Moving, p
   const { place: to, target } = await admitDestination(volume, request, places);
   assertSameParent(moving.admittedTo.parent, to.parent);
   if (target?.ino === source.ino) throw refuse('same_resource', 'The two names are hard links to one file.');
-  const intent = moveIntent(operation, right, moving, source, target);
-  const { answer, companion } = moveAnswer(operation, right, moving, source, target);
+  const moved = { source, target, sha256: await deps.digests.digestOf(request.from, etagOf(source)) };
+  const intent = moveIntent(operation, right, moving, moved);
+  const { answer, companion } = moveAnswer(operation, right, moving, moved);
   let under = to;
   return {
     volume,
@@ -110,7 +111,14 @@ async function decide(operation: Operation, right: WriteRight, moving: Moving, p
   };
 }
 
-function moveIntent(operation: Operation, right: WriteRight, moving: Moving, source: TargetFacts, target: TargetFacts | null): Intent {
+/** What is moved, over what; the digest goes along where a commit of ours is known to have made this version. */
+interface Moved {
+  readonly source: TargetFacts;
+  readonly target: TargetFacts | null;
+  readonly sha256: string | null;
+}
+
+function moveIntent(operation: Operation, right: WriteRight, moving: Moving, { source, target, sha256 }: Moved): Intent {
   const { volume, request } = moving;
   const token = right.tokenOf(request.to);
   return {
@@ -126,6 +134,7 @@ function moveIntent(operation: Operation, right: WriteRight, moving: Moving, sou
       fencingToken: token,
       highWaterMark: token,
       sizeBytes: source.sizeBytes,
+      digest: sha256,
       etagBefore: target === null ? null : etagOf(target),
       etagAfter: etagOf(source),
       fenceLevel: volume.fenceLevel,
@@ -138,14 +147,13 @@ function moveAnswer(
   operation: Operation,
   right: WriteRight,
   moving: Moving,
-  source: TargetFacts,
-  target: TargetFacts | null,
+  { source, target, sha256 }: Moved,
 ): { readonly answer: StoredAnswer; readonly companion: Intent['audit'] } {
   const { volume, request } = moving;
   const status = target === null ? 201 : 200;
   const fromToken = right.tokenOf(request.from);
   return {
-    answer: answerWithFile(operation, volume, status, { resource: request.to, facts: source, sha256: null, token: right.tokenOf(request.to) }),
+    answer: answerWithFile(operation, volume, status, { resource: request.to, facts: source, sha256, token: right.tokenOf(request.to) }),
     companion: operation.draft(request.from, {
       outcome: 'committed',
       status,

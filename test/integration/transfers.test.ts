@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Step } from '../../src/domain/steps.ts';
 import { type Answer, eventually, type Headers, type Json, jsonOf, verdictOf } from '../support/gateway-client.ts';
@@ -43,17 +43,25 @@ describe('MOVE', () => {
       etag: answer.headers['etag'],
       operation_id: answer.headers['x-operation-id'],
       durability: 'synced',
+      digest: { 'sha-256': sha256('moved') },
     });
-    expect((await gateway.client.get('v/m/new/parents/b')).headers['etag']).toBe(answer.headers['etag']);
+    const { etag, 'repr-digest': digest } = (await gateway.client.get('v/m/new/parents/b')).headers;
+    expect([etag, digest]).toEqual([answer.headers['etag'], answer.headers['repr-digest']]);
     const records = await gateway.client.audit({ operation_id: answer.headers['x-operation-id'] ?? '' });
-    expect(records.map(({ action, outcome, path }) => [action, outcome, path]).sort()).toEqual([
-      ['move', 'committed', 'm/a'],
-      ['move', 'committed', 'm/new/parents/b'],
+    expect(records.map(({ action, outcome, path, digest: recorded }) => [action, outcome, path, recorded]).sort()).toEqual([
+      ['move', 'committed', 'm/a', null],
+      ['move', 'committed', 'm/new/parents/b', sha256('moved')],
     ]);
     await eventually(
       () => stagedNames(gateway.path('v')),
       (names) => names.length === 0,
     );
+  });
+
+  it('says no digest of a file that somebody put there beside the gateway', async () => {
+    writeFileSync(gateway.path('v/foreign'), 'not ours');
+    const answer = await move({ from: 'v/foreign', to: 'v/foreign-moved' });
+    expect([answer.status, jsonOf<{ digest: unknown }>(answer).digest, answer.headers['repr-digest']]).toEqual([201, null, undefined]);
   });
 
   it('replaces only when asked to', async () => {
