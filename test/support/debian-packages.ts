@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 const NEEDED: Readonly<Record<string, string>> = {
   curl: 'curl',
   openssl: 'openssl',
+  nginx: 'nginx-light',
   java: 'default-jre-headless',
   '/usr/share/java/zookeeper.jar': 'zookeeper',
   '/usr/lib/python3/dist-packages/kazoo/__init__.py': 'python3-kazoo',

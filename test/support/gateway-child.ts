@@ -15,7 +15,7 @@ export interface ChildSettings {
   readonly asNetwork: readonly string[];
 }
 
-/** From the test: from now on every write that reaches `step` waits there; `null` lets all go on. */
+/** From the test: from now on every write that reaches `step` waits there, and those that wait already go on waiting; `null` lets all go on. */
 export interface HoldOrder {
   readonly hold: Step | null;
 }
@@ -35,13 +35,15 @@ let letGo: () => void = () => undefined;
 let gate = Promise.resolve();
 
 process.on('message', ({ hold }: HoldOrder) => {
-  letGo();
-  held = hold;
-  if (hold !== null) {
+  if (hold === null) {
+    letGo();
+    letGo = () => undefined;
+  } else if (held === null) {
     gate = new Promise((resolve) => {
       letGo = resolve;
     });
   }
+  held = hold;
   report({ kind: 'ordered' });
 });
 // A test that is gone wants nothing any more.

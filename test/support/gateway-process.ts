@@ -130,7 +130,7 @@ export class GatewayProcess {
     return !this.#closed;
   }
 
-  /** From now on every write that reaches `step` waits there; `null` lets all go on. Resolves when the process knows. */
+  /** From now on every write that reaches `step` waits there, beside those that wait at another; `null` lets all go on. Resolves when the process knows. */
   async hold(step: Step | null): Promise<void> {
     this.order(step);
     await this.#until(() => this.#reports.some(({ kind }) => kind === 'ordered') || this.#closed);

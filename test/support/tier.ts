@@ -2,7 +2,7 @@
  * How much the tests try. `npm test` is the short tier; `npm run test:long` (`TEST_TIER=long`) tries more of the same: other
  * numbers, never other rules.
  */
-import { STEPS, type Step } from '../../src/domain/steps.ts';
+import { STEPS } from '../../src/domain/steps.ts';
 
 const long = process.env['TEST_TIER'] === 'long';
 
@@ -19,12 +19,14 @@ export const TIER = {
   nfsTakeOvers: long ? 200 : 2,
   /** Replaces under the eyes of a reader on another NFS client. */
   nfsReplaces: long ? 1_000 : 100,
+  /** Uploads of 50 MB that a proxy passes on. */
+  proxiedRounds: long ? 200 : 5,
   /** Clients in a race. */
   raceClients: 32,
   /** Whether each kind of write also meets each fault alone, and not only together with all the others. */
   eachAlone: long,
-  /** Steps at which a gateway is stopped and taken over; each costs the wait for its silence. */
-  stoppedSteps: (long ? STEPS : ['4.staged', '6.intent', '6.before_apply', '6.applied', '7.answer']) satisfies readonly Step[],
+  /** Rounds of stopping a gateway with each kind of write at another step; by how many steps each is moved on. All of them: each kind at each step. */
+  stopShifts: long ? [...STEPS.keys()] : [0, 3, 6, 9, 12],
   /** Rounds of killing or stopping a busy gateway at an instant that nobody chose. */
   killRounds: long ? 60 : 2,
   /** Sessions that come back at once after a restart. */
