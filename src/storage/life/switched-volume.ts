@@ -248,13 +248,13 @@ export class SwitchedVolume implements Volume {
       this.#become(result.volume, result);
       return;
     }
-    this.#become(new ClosedVolume(this.policy, result.kind, result.reason), result);
-    if (result.kind === 'unavailable') this.#later(result.reason);
+    if (result.kind === 'unavailable') this.#later(result.reason, result);
+    else this.#become(new ClosedVolume(this.policy, result.kind, result.reason), result);
   }
 
-  #later(reason: string): void {
+  #later(reason: string, result = this.#result): void {
     if (this.#stopped || this.#retry !== null) return;
-    this.#become(new ClosedVolume(this.policy, 'unavailable', reason), this.#result);
+    this.#become(new ClosedVolume(this.policy, 'unavailable', reason), result);
     this.#retry = this.#options.clock.after(this.#retryMs, () => {
       this.#retry = null;
       this.#retryMs = Math.min(this.#retryMs * 2, LIMITS.volumeRetryMsMax);

@@ -13,14 +13,16 @@ import { testPolicy } from '../../../support/temp-volume.ts';
 let living: LivingVolume;
 let volume: SwitchedVolume;
 let starts: StartMode[];
+let told: (string | null)[];
 const made: SwitchedVolume[] = [];
 
 function switched(life: Life = {}, start?: (mode: StartMode) => Promise<VolumeStartResult>): SwitchedVolume {
   starts = [];
+  told = [];
   volume = new SwitchedVolume({
     policy: testPolicy({ path: living.root, ...life.policy }),
     clock: living.clock,
-    onChange: () => undefined,
+    onChange: (changed) => told.push(changed.state().reason),
     start: (mode) => {
       starts.push(mode);
       return start?.(mode) ?? startVolume({ ...living.deps(life), onFenced: () => volume.reincarnate() }, mode);
@@ -54,6 +56,7 @@ describe('a volume over the life of the process', () => {
     switched();
     await volume.start();
     expect(volume.state()).toMatchObject({ state: 'unavailable', reason: 'Its directory is missing.' });
+    expect(told).toEqual(['It is being started.', 'Its directory is missing.']);
     await expect(volume.open(living.resource('a'))).rejects.toMatchObject({ code: 'volume_unavailable' });
     const attempts: number[] = [];
     for (let second = 0; second < 130; second += 1) {
