@@ -10,7 +10,8 @@ export interface AcquireRequest {
   readonly mode: LeaseMode;
   /** `null`: the default. Outside the volume's bounds: `ttl_out_of_range` with `min_ms`, `max_ms`. */
   readonly ttlMs: number | null;
-  readonly waitMs: number;
+  /** How long the request waits; `null`: until the wait is over or the request gone, and for so long the request is the waiter's sign of life. */
+  readonly waitMs: number | null;
   readonly maxWaitMs: number | null;
   readonly maxHoldMs: number | null;
   readonly priority: number;
@@ -84,7 +85,10 @@ export interface LockFilter {
 }
 
 export interface LockService {
-  /** `created` false: re-entrant. A try or a wait that ran out rejects with `lock_not_acquired`. The signal's abort leaves the queue. */
+  /**
+   * `created` false: re-entrant. A try or a wait that ran out rejects with `lock_not_acquired`. The signal's abort takes the hold of this
+   * request off again, and with the last one the waiter out of the line.
+   */
   acquire(caller: Caller, request: AcquireRequest, signal: AbortSignal): Promise<{ readonly lease: LeaseView; readonly created: boolean }>;
   /** For a waiter the long poll that keeps its place. Rejects with `lease_not_found`. */
   lease(caller: Caller, leaseId: string, waitMs: number, signal: AbortSignal): Promise<LeaseView>;
@@ -93,7 +97,7 @@ export interface LockService {
   renew(caller: Caller, leaseId: string): Promise<LeaseView>;
   /** To `shared`: done when it resolves. To `exclusive`: done, or still `shared` when it waits for the other readers (`lease` polls for the end of that; converting to `shared` gives it up). Rejects with `upgrade_conflict`, `lease_not_held`. */
   convert(caller: Caller, leaseId: string, mode: LeaseMode, signal: AbortSignal): Promise<LeaseView>;
-  /** Idempotent. `holdId` takes that hold off, `all` every one; also cancels a waiter. */
+  /** Idempotent. Takes off the hold `holdId`, else any, with `all` every one; the last one ends the lease, held or waiting. */
   release(caller: Caller, leaseId: string, options: { readonly holdId: string | null; readonly all: boolean }): Promise<void>;
 
   createSession(caller: Caller, request: { readonly ttlMs: number | null; readonly clientId: string | null }): Promise<SessionView>;

@@ -1,7 +1,7 @@
 import { asGatewayError, ERROR_CODES, type ErrorCode, type GatewayError, refuse } from '../domain/errors.ts';
 import type { LeaseMode } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { AcquireRequest, LeaseView } from '../domain/lock-api.ts';
+import type { AcquireRequest } from '../domain/lock-api.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import { label } from './call-metadata.ts';
@@ -11,8 +11,6 @@ import type { OpenCall } from './open-call.ts';
 import { leaseMessage, notAcquired } from './views.ts';
 
 const PRIORITY_DEFAULT = 5;
-/** A waiter lives on while it is polled within its time to live. Here the open call is the waiter, and polls for it well in time. */
-const POLLS_PER_TTL = 3;
 /** Words that say why a wait is over, and are codes of errors as well. */
 const ENDS_OF_WAITS: ReadonlySet<ErrorCode> = new Set(['lock_not_acquired', 'session_ended']);
 
@@ -27,7 +25,7 @@ export async function acquireLock(deps: GrpcDeps, call: OpenCall, message: Recor
   const request = acquireRequest(message, resource, caller, limitMs);
   call.handedOver = true;
   try {
-    const lease = await waited(deps, caller, request, call.signal);
+    const { lease } = await deps.locks.acquire(caller, request, call.signal);
     return lease.state === 'held' ? leaseMessage(lease) : notHeld(deps, lease.state, lease.reason);
   } catch (thrown) {
     const error = asGatewayError(thrown);
@@ -45,13 +43,12 @@ function waitLimit(message: RecordLockRequest, hasDeadline: boolean): number | n
 
 function acquireRequest(message: RecordLockRequest, resource: Resource, caller: Caller, limitMs: number | null): AcquireRequest {
   const ttlMs = message.session_timeout_ms === '0' ? null : Number(message.session_timeout_ms);
-  const pollMs = Math.floor((ttlMs ?? LIMITS.leaseTtlMsMin) / POLLS_PER_TTL);
   return {
     resources: [resource],
     mode: modeOf(message.mode),
     ttlMs,
-    // A negative limit is refused by the lock service, a poll of a bad time to live as that.
-    waitMs: limitMs !== null && limitMs < 0 ? limitMs : Math.max(0, Math.min(pollMs, LIMITS.leaseWaitMsMax, limitMs ?? Number.POSITIVE_INFINITY)),
+    // The open call is the waiter. A negative limit is refused by the lock service.
+    waitMs: limitMs !== null && limitMs <= 0 ? limitMs : null,
     maxWaitMs: limitMs === null || limitMs <= 0 ? null : limitMs,
     maxHoldMs: optionalMs(message.max_hold_ms),
     priority: message.priority ?? PRIORITY_DEFAULT,
@@ -72,26 +69,6 @@ function modeOf(mode: RecordLockRequest['mode']): LeaseMode {
   if (mode === 'LOCK_MODE_SHARED') return 'shared';
   if (mode === 'LOCK_MODE_EXCLUSIVE' || mode === 'LOCK_MODE_UNSPECIFIED') return 'exclusive';
   throw refuse('invalid_request', 'mode is not one of this contract.', { field: 'mode' });
-}
-
-/** The lease when it waits no longer. Whatever ends the call before takes the waiter out of the line. */
-async function waited({ locks, log }: GrpcDeps, caller: Caller, request: AcquireRequest, signal: AbortSignal): Promise<LeaseView> {
-  let { lease } = await locks.acquire(caller, request, signal);
-  const { leaseId, holdId } = lease;
-  try {
-    while (lease.state === 'waiting') {
-      const pollMs = Math.min(Math.floor(lease.ttlMs / POLLS_PER_TTL), LIMITS.leaseWaitMsMax);
-      lease = await locks.lease(caller, leaseId, pollMs, signal);
-    }
-    // Nobody would know the lease.
-    if (signal.aborted) throw signal.reason;
-    return lease;
-  } catch (thrown) {
-    await locks.release(caller, leaseId, { holdId, all: false }).catch((error: unknown) => {
-      log.warn({ err: error, lease_ref: lease.leaseRef }, 'a waiter that went away could not leave the line; it leaves with its time to live');
-    });
-    throw thrown;
-  }
 }
 
 /** A wait that ended otherwise than by its limit may be an error: the codes are those that `acquire` itself would have given. */

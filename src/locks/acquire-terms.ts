@@ -23,7 +23,7 @@ export function acquireTerms(request: AcquireRequest, policyOf: (volume: string)
   if (resources.some((resource, i) => resource.key === resources[i + 1]?.key))
     throw refuse('invalid_request', 'A resource is named twice.', { field: 'resources' });
   const policies = resources.map(({ volume }) => policyOf(volume).lease);
-  bounded('wait_ms', request.waitMs, 0, LIMITS.leaseWaitMsMax);
+  if (request.waitMs !== null) bounded('wait_ms', request.waitMs, 0, LIMITS.leaseWaitMsMax);
   bounded('priority', request.priority, 0, PRIORITY_MAX);
   if (request.maxWaitMs !== null) bounded('max_wait_ms', request.maxWaitMs, 1, Number.MAX_SAFE_INTEGER);
   checkText('client_id', request.clientId, LIMITS.clientIdBytesMax);

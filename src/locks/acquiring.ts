@@ -9,9 +9,10 @@ import { type AcquireTerms, acquireTerms } from './acquire-terms.ts';
 import type { Converting } from './converting.ts';
 import type { Coordinator } from './coordinator.ts';
 import { endKinds } from './end-kinds.ts';
+import type { Holding } from './holding.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
-import type { Lease } from './lease-record.ts';
+import type { End, Lease } from './lease-record.ts';
 import type { LockViews } from './lock-views.ts';
 import { leaseRefOf, newHoldId, newLeaseId } from './secret-id.ts';
 import type { Session } from './session.ts';
@@ -31,7 +32,12 @@ export interface AcquiringDeps {
   readonly sessions: Sessions;
   readonly views: LockViews;
   readonly converting: Converting;
+  readonly holding: Holding;
 }
+
+/** Signs of life of a waiter whose request stays open. */
+const POLLS_PER_TTL = 3;
+const ENDED = 'The wait ended without the lock.';
 
 /** Try, wait, wait with a limit, and acquiring again what the session already has (R3, R4). */
 export class Acquiring {
@@ -61,16 +67,24 @@ export class Acquiring {
     const holdId = request.holdId ?? newHoldId(this.#deps.random);
     const existing = session === null ? null : leaseOver(session, terms.resources);
     this.#deps.assertContact();
-    if (existing !== null) {
-      await this.#again(caller, existing, request, holdId, signal);
-      return { lease: this.#deps.views.lease(existing, holdId), created: false };
+    const lease = existing ?? this.#make(caller, request, terms, session);
+    const known = lease.holds.has(holdId);
+    lease.holds.asked(holdId);
+    let answered = false;
+    try {
+      if (existing === null) await this.#enter(lease, request, holdId, signal);
+      else await this.#again(caller, existing, request, { holdId, known }, signal);
+      // Nobody would know of it.
+      if (signal.aborted) throw signal.reason;
+      answered = true;
+    } finally {
+      if (answered) lease.holds.answered(holdId);
+      else this.#deps.holding.unanswered(caller, lease, holdId);
     }
-    const lease = this.#enter(caller, request, terms, session, holdId);
-    await this.#outcome(caller, lease, request.waitMs, holdId, signal);
-    return { lease: this.#deps.views.lease(lease, holdId), created: true };
+    return { lease: this.#deps.views.lease(lease, holdId), created: existing === null };
   }
 
-  #enter(caller: Caller, request: AcquireRequest, terms: AcquireTerms, named: Session | null, holdId: string): Lease {
+  #make(caller: Caller, request: AcquireRequest, terms: AcquireTerms, named: Session | null): Lease {
     const { clock, random, epoch, sessions, desk } = this.#deps;
     if (named !== null && named.leases.size >= LIMITS.leasesPerSessionMax) {
       throw refuse('too_many_leases', `A session has at most ${LIMITS.leasesPerSessionMax} leases.`, { leases_max: LIMITS.leasesPerSessionMax });
@@ -78,7 +92,7 @@ export class Acquiring {
     const clientId = request.clientId ?? caller.clientId;
     const session = named ?? sessions.make(caller, terms.ttlMs, clientId, true);
     const leaseId = newLeaseId(random, epoch);
-    const lease = desk.make({
+    return desk.make({
       leaseId,
       leaseRef: leaseRefOf(leaseId),
       resources: terms.resources,
@@ -97,71 +111,72 @@ export class Acquiring {
       session,
       caller,
     });
-    lease.holds.add(holdId);
+  }
+
+  #enter(lease: Lease, request: AcquireRequest, holdId: string, signal: AbortSignal): Promise<void> {
     lease.quiet = request.waitMs === 0;
-    desk.enter(lease);
-    return lease;
+    this.#deps.desk.enter(lease);
+    return this.#outcome(lease, request, holdId, signal);
   }
 
   /** Resolves with the lease held, or still waiting when `waitMs` is over. A wait that cannot succeed any more rejects. */
-  async #outcome(caller: Caller, lease: Lease, waitMs: number, holdId: string, signal: AbortSignal): Promise<void> {
+  async #outcome(lease: Lease, { waitMs, maxWaitMs }: AcquireRequest, holdId: string, signal: AbortSignal): Promise<void> {
     const { clock, desk } = this.#deps;
-    const untilMs = clock.monotonicMs() + waitMs;
-    let outcome: 'changed' | 'time' | 'aborted' = 'changed';
-    while (lease.phase === 'waiting' || lease.phase === 'granting') {
+    const untilMs = clock.monotonicMs() + (waitMs ?? maxWaitMs ?? Number.POSITIVE_INFINITY);
+    while ((lease.phase === 'waiting' || lease.phase === 'granting') && lease.holds.has(holdId)) {
       // A grant that is under way is waited for: it is a matter of one disk commit, and a try must not give it away. Neither does
       // a try leave before the coordinator has looked.
       const undecided = lease.phase === 'granting' || (waitMs === 0 && !lease.stands);
       if (waitMs === 0 && !undecided) {
-        desk.withdraw(lease, this.#occupied(lease));
+        const occupied = this.#occupied(lease);
+        // Others of the session may wait with the same lease.
+        if (lease.holds.size > 1) throw occupied;
+        desk.withdraw(lease, occupied);
         break;
       }
       const restMs = undecided ? Number.POSITIVE_INFINITY : Math.max(0, untilMs - clock.monotonicMs());
-      outcome = await waitForChange(lease, clock, restMs, signal);
+      // An open request that polls for itself is the waiter's sign of life.
+      const pollMs = waitMs === null ? lease.terms.ttlMs / POLLS_PER_TTL : Number.POSITIVE_INFINITY;
+      const outcome = await waitForChange(lease, clock, Math.min(restMs, pollMs), signal);
       desk.now();
-      if (outcome === 'aborted') break;
-      if (outcome === 'time' && lease.phase === 'waiting') break;
+      if (outcome === 'aborted') throw signal.reason;
+      if (waitMs === null && lease.phase === 'waiting') lease.renew(clock.monotonicMs());
+      if (outcome === 'time' && lease.phase === 'waiting' && clock.monotonicMs() >= untilMs) break;
     }
-    // Whoever went before the answer leaves at once: nobody would know the lease.
-    if (signal.aborted) {
-      this.#dropHold(caller, lease, holdId);
-      throw signal.reason;
-    }
+    // Whoever went before the answer leaves at once.
+    if (signal.aborted) throw signal.reason;
     if (lease.phase === 'over') throw await this.#whyNot(lease);
-    if (lease.phase === 'waiting') lease.renew(clock.monotonicMs());
+    if (!lease.holds.has(holdId)) throw ended(lease, endKinds.cancelled(null));
+    if (lease.phase !== 'waiting') return;
+    if (waitMs === null) throw ended(lease, endKinds.waitedOut());
+    lease.renew(clock.monotonicMs());
   }
 
-  #dropHold(caller: Caller, lease: Lease, holdId: string): void {
-    lease.holds.delete(holdId);
-    if (lease.holds.size === 0) this.#deps.desk.end(lease, endKinds.cancelled(caller));
-  }
-
-  async #again(caller: Caller, lease: Lease, request: AcquireRequest, holdId: string, signal: AbortSignal): Promise<void> {
+  async #again(
+    caller: Caller,
+    lease: Lease,
+    request: AcquireRequest,
+    { holdId, known }: { readonly holdId: string; readonly known: boolean },
+    signal: AbortSignal,
+  ): Promise<void> {
     const { clock, desk, converting, ledger } = this.#deps;
     lease.renew(clock.monotonicMs());
-    const known = lease.holds.has(holdId);
-    if (!known && lease.holds.size >= LIMITS.holdsPerLeaseMax)
+    if (lease.holds.size > LIMITS.holdsPerLeaseMax)
       throw refuse('too_many_leases', `A lease has at most ${LIMITS.holdsPerLeaseMax} holds.`, { holds_max: LIMITS.holdsPerLeaseMax });
     if (lease.phase === 'held' && request.mode === 'exclusive' && lease.told?.mode === 'shared') {
-      await converting.upgradeWithin(lease, request.waitMs, signal);
+      await converting.upgradeWithin(lease, request.waitMs ?? request.maxWaitMs ?? Number.POSITIVE_INFINITY, signal);
     } else if (request.mode === 'exclusive' && lease.mode === 'shared') {
       throw refuse('overlapping_lease', 'The session already waits for this resource in shared mode.', { lease_ref: lease.leaseRef });
     }
     if (lease.phase !== 'held') {
       if (request.waitMs === 0 && lease.phase === 'waiting') throw this.#occupied(lease);
-      lease.holds.add(holdId);
-      await this.#outcome(caller, lease, request.waitMs, holdId, signal);
+      if (request.waitMs !== 0) lease.quiet = false;
+      await this.#outcome(lease, request, holdId, signal);
       return;
     }
     const { session } = lease.terms;
     if (known || session === null || lease.told === null) return;
-    lease.holds.add(holdId);
-    try {
-      await ledger.kept(lease, session, lease.told, 'lease_grant', caller);
-    } catch (thrown) {
-      lease.holds.delete(holdId);
-      throw thrown;
-    }
+    await ledger.kept(lease, session, lease.told, 'lease_grant', caller);
     desk.now();
     if (lease.phase !== 'held') throw await this.#whyNot(lease);
   }
@@ -175,11 +190,7 @@ export class Acquiring {
         lease_ref: lease.leaseRef,
         cycle: cycleMembers(end.cycle),
       });
-    return refuse('lock_not_acquired', 'The wait ended without the lock.', {
-      lease_ref: lease.leaseRef,
-      state: lease.state,
-      reason: end?.reason ?? null,
-    });
+    return refuse('lock_not_acquired', ENDED, { lease_ref: lease.leaseRef, state: lease.state, reason: end?.reason ?? null });
   }
 
   #occupied(lease: Lease): GatewayError {
@@ -194,6 +205,11 @@ export class Acquiring {
       queue_length: Math.max(0, (position ?? 1) - 1),
     });
   }
+}
+
+/** Of one hold that waits no longer, while the lease goes on waiting with others. */
+function ended({ leaseRef }: Lease, { state, reason }: End): GatewayError {
+  return refuse('lock_not_acquired', ENDED, { lease_ref: leaseRef, state, reason });
 }
 
 export function cycleMembers(

@@ -21,6 +21,7 @@ import { endKinds } from './end-kinds.ts';
 import { EventRing } from './event-ring.ts';
 import { Granting } from './granting.ts';
 import { HoldTimes } from './hold-times.ts';
+import { Holding } from './holding.ts';
 import { LeaseConditions } from './lease-conditions.ts';
 import { LeaseDesk } from './lease-desk.ts';
 import { LeaseLedger } from './lease-ledger.ts';
@@ -97,9 +98,10 @@ export function createLockService(deps: LockServiceDeps): Locks {
   const assertContact = contactAssertion(coordination);
   const converting = new Converting({ clock, coordinator, desk, assertContact });
   const gate = new ReconnectGate(clock, random);
-  const acquiring = new Acquiring({ clock, random, epoch, assertContact, policy, coordinator, desk, ledger, sessions, views, converting });
+  const holding = new Holding({ desk, ledger });
+  const acquiring = new Acquiring({ clock, random, epoch, assertContact, policy, coordinator, desk, ledger, sessions, views, converting, holding });
   const sessionDesk = new SessionDesk({ clock, sessions, table, desk, ledger, gate });
-  const service = new LeaseService({ clock, journal, table, desk, ledger, views, gate, refusals, acquiring, converting, sessionDesk, epochs });
+  const service = new LeaseService({ clock, journal, table, desk, holding, views, gate, refusals, acquiring, converting, sessionDesk, epochs });
   const nextOrder = (): number => acquiring.nextOrder();
   const isVolume = (name: string): boolean => {
     try {

@@ -6,6 +6,7 @@ import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Claim, DeadlockStep } from './coordinator.ts';
 import type { Timed } from './deadlines.ts';
+import { Holds } from './holds.ts';
 import type { Session } from './session.ts';
 
 export type EndState = Exclude<LeaseState, 'waiting' | 'held' | 'ending'>;
@@ -90,7 +91,7 @@ export class Lease implements Claim, Timed {
   stands = false;
   /** Others were told that it waits. */
   announced = false;
-  readonly holds = new Set<string>();
+  readonly holds = new Holds();
   /** Commit sections and journal units that are under way: an end waits for them. */
   pins = 0;
   decided: DecidedEnd | null = null;

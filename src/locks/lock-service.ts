@@ -11,8 +11,8 @@ import type { Acquiring } from './acquiring.ts';
 import type { Converting } from './converting.ts';
 import type { EarlierEpochs } from './earlier-epochs.ts';
 import { endKinds } from './end-kinds.ts';
+import type { Holding } from './holding.ts';
 import type { LeaseDesk } from './lease-desk.ts';
-import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
 import { notOwner } from './lock-refusals.ts';
@@ -29,7 +29,7 @@ export interface LeaseServiceDeps {
   readonly journal: Pick<Journal, 'endedLease'>;
   readonly table: LeaseTable;
   readonly desk: LeaseDesk;
-  readonly ledger: LeaseLedger;
+  readonly holding: Holding;
   readonly views: LockViews;
   readonly gate: ReconnectGate;
   readonly refusals: Refusals;
@@ -105,7 +105,7 @@ export class LeaseService implements LockService {
     }
     await this.#onLease(caller, leaseId, async (lease) => {
       // Decided within the call: from here on no write under this lease is admitted.
-      const goesOn = lease.open && lease.phase === 'held' && !options.all ? this.#takeHoldOff(caller, lease, options.holdId) : null;
+      const goesOn = lease.open && !options.all ? this.#deps.holding.takeOff(caller, lease, options.holdId) : null;
       if (goesOn !== null) return goesOn;
       if (lease.open) this.#deps.desk.end(lease, lease.phase === 'held' ? endKinds.released(caller) : endKinds.cancelled(caller));
       await this.#deps.desk.endTold(lease);
@@ -140,16 +140,6 @@ export class LeaseService implements LockService {
   async locks(filter: LockFilter): Promise<{ readonly locks: readonly LockView[]; readonly nextCursor: string | null }> {
     this.#deps.desk.now();
     return this.#deps.views.locks(filter);
-  }
-
-  /** `null` when it was the last hold. Otherwise the lease goes on, also when the named hold was gone already (a retry). */
-  #takeHoldOff(caller: Caller, lease: Lease, holdId: string | null): Promise<void> | null {
-    const taken = holdId ?? [...lease.holds].at(-1);
-    const { told, terms } = lease;
-    if (taken !== undefined && !lease.holds.has(taken)) return Promise.resolve();
-    if (taken === undefined || lease.holds.size === 1 || terms.session === null || told === null) return null;
-    lease.holds.delete(taken);
-    return this.#deps.ledger.kept(lease, terms.session, told, null, caller);
   }
 
   /** Polling keeps the place of a waiter; it does not renew what is held. */

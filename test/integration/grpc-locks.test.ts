@@ -156,6 +156,47 @@ describe('AcquireLock', () => {
     await client.release({ lease_id: next.lease_id });
   });
 
+  it('two waiting calls of one session leave one by one, and either may still be served', async () => {
+    const path = fresh();
+    const held = await client.acquire({ resource_path: path });
+    // A lease elsewhere, for a session that both calls name.
+    const { session_id, lease_id: elsewhere } = await client.acquire({ resource_path: fresh(), session_timeout_ms: 600_000 });
+    const gone = new AbortController();
+    const ask = { resource_path: path, session_id, wait_blocking: true, session_timeout_ms: 600_000 };
+    const first = refusal(client.acquire({ ...ask, hold_id: 'one' }, { deadlineMs: 50_000, signal: gone.signal }));
+    await queued(path, 1);
+    const second = client.acquire({ ...ask, hold_id: 'two' }, { deadlineMs: 50_000 });
+    const repeated = new AbortController();
+    const third = refusal(client.acquire({ ...ask, hold_id: 'two' }, { deadlineMs: 50_000, signal: repeated.signal }));
+    // Answered after both, and on the same connection: so they have come.
+    expect((await client.acquire({ ...ask, wait_limit_ms: 1 })).reason).toBe('max_wait');
+    gone.abort();
+    repeated.abort();
+    expect([await first, await third]).toEqual(['CANCELLED -', 'CANCELLED -']);
+    await client.lock(path);
+    expect((await client.lock(path)).queue_length).toBe(1);
+    await client.release({ lease_id: held.lease_id });
+    const mine = await second;
+    expect(mine).toMatchObject({ acquired: true, hold_count: 1 });
+    expect(await client.release({ lease_id: mine.lease_id, hold_id: 'two' })).toEqual({ released: true });
+    await client.release({ lease_id: elsewhere });
+  });
+
+  it('waits for the other readers when the session already reads', async () => {
+    const path = fresh();
+    const mine = await client.acquire({ resource_path: path, mode: 'LOCK_MODE_SHARED' });
+    const other = await client.acquire({ resource_path: path, mode: 'LOCK_MODE_SHARED' });
+    const ask = { resource_path: path, session_id: mine.session_id, session_timeout_ms: 1_000, wait_blocking: true };
+    expect(await client.acquire({ ...ask, wait_limit_ms: 100 })).toMatchObject({ acquired: false });
+    const writer = client.acquire({ ...ask, wait_limit_ms: 30_000 });
+    const waitedMs = performance.now();
+    // Longer than a third of its time to live.
+    while (performance.now() - waitedMs < 600) await client.renew({ lease_id: mine.lease_id });
+    await client.release({ lease_id: other.lease_id });
+    expect(await writer).toMatchObject({ acquired: true, lease_id: mine.lease_id });
+    await client.release({ lease_id: mine.lease_id, all: true });
+  });
+
   it('the deadline of the call ends a wait, and nobody is left in line', async () => {
     const path = fresh();
     const held = await client.acquire({ resource_path: path });

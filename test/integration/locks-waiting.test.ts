@@ -145,6 +145,28 @@ describe('a wait', () => {
     expect((await gateway.client.audit({ path: 'leave', action: 'lease_cancel' })).map(({ client_id: id }) => id)).toContain('gone');
   });
 
+  it('of one session is left request by request: one that disconnects leaves the other in line', async () => {
+    const held = await gateway.client.lease('locks/together', { ttl_ms: 60_000 });
+    const { session_id } = await locks.session({ ttl_ms: 60_000 });
+    const gone = gateway.raw();
+    const body = JSON.stringify({ resource: 'locks/together', session_id, hold_id: 'one', wait_ms: 60_000, ttl_ms: 60_000 });
+    gone.send(`${head('POST /v1/leases', 'Content-Type: application/json', `Content-Length: ${body.length}`)}${body}`);
+    await locks.queued('locks/together', 1);
+    const other = await stand('locks/together', { session_id, hold_id: 'two' });
+    expect(other).toMatchObject({ state: 'waiting', hold_count: 2 });
+    gone.close();
+    await eventually(
+      () => locks.lease(other),
+      ({ hold_count: holds }) => holds === 1,
+    );
+    expect((await locks.lock('locks/together')).queue_length).toBe(1);
+    // A release by another hold than its own, such as a late one, leaves it alone as well.
+    expect((await locks.release(other, { hold_id: 'one' })).status).toBe(204);
+    await locks.release(held);
+    expect(await locks.lease(other, 30_000)).toMatchObject({ state: 'held', hold_count: 1 });
+    await locks.release(other, { hold_id: 'two' });
+  });
+
   it('that fails leaves nothing behind, and the next one works', async () => {
     const raw = gateway.raw();
     raw.send(`${head('POST /v1/leases', 'Content-Type: application/json', 'Content-Length: 40')}{"resource":"locks/half"`);

@@ -111,36 +111,21 @@ describe('what the lock service is asked', () => {
     expect(fakes.locks.calls[0]?.args[1]).toMatchObject({ maxWaitMs: LIMITS.leaseWaitMsMax });
   });
 
-  it('each poll of a wait is well within the time to live', async () => {
+  it('a wait lasts as long as the call: until its limit, or until the client goes, with its hold', async () => {
     const { fakes, acquire } = room();
-    fakes.locks.view = leaseView({ state: 'waiting', ttlMs: 9_000, holdId: 'h' });
-    // A poll that lasts until the call ends.
-    fakes.locks.lease = async (...args) => {
-      fakes.locks.calls.push({ name: 'lease', args });
-      return new Promise((_resolve, reject) => args[3].addEventListener('abort', () => reject(args[3].reason)));
+    let told: AbortSignal | null = null;
+    fakes.locks.acquireWait = (signal) => {
+      told = signal;
+      return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     };
-    const { ended, cancel } = acquire({ wait_blocking: true, session_timeout_ms: '9000' });
+    const { ended, cancel } = acquire({ wait_blocking: true, session_timeout_ms: '9000', wait_limit_ms: '120000', hold_id: 'h' });
     await new Promise((resolve) => setImmediate(resolve));
+    expect(fakes.locks.calls).toHaveLength(1);
+    expect(fakes.locks.calls[0]?.args[1]).toMatchObject({ waitMs: null, maxWaitMs: 120_000, holdId: 'h' });
+    expect(told).toMatchObject({ aborted: false });
     cancel();
     await ended;
-    expect(fakes.locks.calls.at(-1)).toMatchObject({ name: 'release', args: [{}, 'secret-lease', { holdId: 'h', all: false }] });
-    expect(fakes.locks.calls[0]?.args[1]).toMatchObject({ waitMs: 3_000 });
-    expect(fakes.locks.calls.find(({ name }) => name === 'lease')?.args[2]).toBe(3_000);
-  });
-});
-
-describe('a call that has gone', () => {
-  it('gives back what was granted to it, that hold only, and leaves no refusal', async () => {
-    const { fakes, acquire } = room();
-    let grant: () => void = () => undefined;
-    fakes.locks.acquireWait = () => new Promise((resolve) => (grant = resolve));
-    fakes.locks.view = leaseView({ holdId: 'hold-1' });
-    const { ended, cancel } = acquire({ wait_blocking: true });
-    await new Promise((resolve) => setImmediate(resolve));
-    cancel();
-    grant();
-    await ended;
-    expect(fakes.locks.calls.at(-1)).toMatchObject({ name: 'release', args: [{}, 'secret-lease', { holdId: 'hold-1', all: false }] });
+    expect(told).toMatchObject({ aborted: true });
     expect(fakes.refusals.durable).toEqual([]);
   });
 });

@@ -1,0 +1,58 @@
+import type { Caller } from '../domain/principal.ts';
+import { endKinds } from './end-kinds.ts';
+import type { LeaseDesk } from './lease-desk.ts';
+import type { LeaseLedger } from './lease-ledger.ts';
+import type { Lease } from './lease-record.ts';
+
+export interface HoldingDeps {
+  readonly desk: LeaseDesk;
+  readonly ledger: LeaseLedger;
+}
+
+/** How the holds of a lease come off, one by one, while it waits as well as while it is held (R4). */
+export class Holding {
+  readonly #deps: HoldingDeps;
+
+  constructor(deps: HoldingDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Takes the named hold off, or any. `null` when it is the last: then the lease is to be ended. Otherwise the lease goes on, also when the
+   * named hold was gone already (a retry).
+   */
+  takeOff(caller: Caller, lease: Lease, holdId: string | null): Promise<void> | null {
+    const taken = holdId ?? [...lease.holds].at(-1);
+    if (taken !== undefined && !lease.holds.has(taken)) return Promise.resolve();
+    if (taken === undefined || lease.holds.size === 1) return null;
+    lease.holds.delete(taken);
+    // Whoever waits with it is answered.
+    if (lease.phase !== 'held') lease.changed();
+    return this.#kept(caller, lease);
+  }
+
+  /** A request is over without an answer: nobody knows of its hold, and a lease that nobody knows of ends. */
+  unanswered(caller: Caller, lease: Lease, holdId: string): void {
+    if (!lease.holds.unanswered(holdId)) return;
+    if (lease.holds.size === 0) this.#deps.desk.end(lease, endKinds.cancelled(caller));
+    // Should the journal refuse now, the change travels with the next grant of the resource; after a restart the lease ends with its time.
+    else void this.#kept(caller, lease).catch(() => undefined);
+  }
+
+  /** The journal has the holds of what is held, of a waiter nothing. */
+  async #kept(caller: Caller, lease: Lease): Promise<void> {
+    // The unit of the grant is under way with the holds as they were.
+    while (lease.phase === 'granting') await changeOf(lease);
+    const { told, terms } = lease;
+    if (lease.phase === 'held' && terms.session !== null && told !== null) await this.#deps.ledger.kept(lease, terms.session, told, null, caller);
+  }
+}
+
+function changeOf(lease: Lease): Promise<void> {
+  return new Promise((resolve) => {
+    const off = lease.onChange(() => {
+      off();
+      resolve();
+    });
+  });
+}

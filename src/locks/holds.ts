@@ -1,0 +1,58 @@
+interface Hold {
+  /** Requests that ask with it and have not been answered. */
+  open: number;
+  /** Somebody was told of it. */
+  known: boolean;
+}
+
+/**
+ * The holds of a lease, in the order in which they were taken (R4). A request that is repeated has the hold of the first, so a hold is
+ * dropped only when nobody asks with it any more and nobody was ever told of it.
+ */
+export class Holds implements Iterable<string> {
+  readonly #byId = new Map<string, Hold>();
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  has(holdId: string): boolean {
+    return this.#byId.has(holdId);
+  }
+
+  [Symbol.iterator](): Iterator<string> {
+    return this.#byId.keys();
+  }
+
+  /** One that was told of before. */
+  add(holdId: string): void {
+    this.#byId.set(holdId, { open: 0, known: true });
+  }
+
+  delete(holdId: string): void {
+    this.#byId.delete(holdId);
+  }
+
+  /** A request asks with it. */
+  asked(holdId: string): void {
+    const hold = this.#byId.get(holdId) ?? { open: 0, known: false };
+    hold.open += 1;
+    this.#byId.set(holdId, hold);
+  }
+
+  /** The request was answered with the lease, held or waiting. */
+  answered(holdId: string): void {
+    const hold = this.#byId.get(holdId);
+    if (hold === undefined) return;
+    hold.open -= 1;
+    hold.known = true;
+  }
+
+  /** The request was refused, or its client has gone. Returns whether the hold went with it. */
+  unanswered(holdId: string): boolean {
+    const hold = this.#byId.get(holdId);
+    if (hold === undefined) return false;
+    hold.open -= 1;
+    return !hold.known && hold.open === 0 && this.#byId.delete(holdId);
+  }
+}
