@@ -1,17 +1,35 @@
+import type { FastifyInstance } from 'fastify';
 import type { Authenticator } from '../config/authenticate.ts';
 import type { Config } from '../config/config.ts';
 import { readTls } from '../config/secret-files.ts';
+import { LOCK_SERVICE } from '../grpc/contract.ts';
 import type { GrpcDeps } from '../grpc/grpc-deps.ts';
 import { GrpcServer } from '../grpc/server.ts';
+import { retryAfterMsOf, statusOf } from '../http/status.ts';
+import type { Metrics } from '../observability/metrics.ts';
 
-/** The gRPC service of the configuration, `null` when it is off. The authenticator is the one of HTTP. */
-export function grpcOf(config: Config, authenticator: Authenticator, ports: Omit<GrpcDeps, 'authenticate' | 'settings'>): GrpcServer | null {
+/** What gRPC shares with HTTP, so that nothing is decided or measured twice: who may, what a code means, how late the event loop is. */
+interface Shared {
+  readonly config: Config;
+  readonly authenticator: Authenticator;
+  readonly app: FastifyInstance;
+  readonly metrics: Metrics;
+}
+
+type Ports = Omit<GrpcDeps, 'authenticate' | 'settings' | 'statusOf' | 'retryAfterMsOf' | 'isBehind' | 'observe'>;
+
+/** The gRPC service of the configuration, `null` when it is off. */
+export function grpcOf({ config, authenticator, app, metrics }: Shared, ports: Ports): GrpcServer | null {
   const { host, grpcPort: port, rateLimitPerSecond } = config;
   if (port === null) return null;
   const tls = config.tls === null ? null : readTls(config.tls);
   return new GrpcServer({
     ...ports,
+    statusOf,
+    retryAfterMsOf,
     authenticate: (credentials) => authenticator.authenticate(credentials),
+    isBehind: () => app.isBehind(),
+    observe: (method, status, seconds) => metrics.request('gRPC', `/${LOCK_SERVICE}/${method}`, status, seconds),
     settings: { host, port, tls, rateLimitPerSecond },
   });
 }

@@ -78,20 +78,20 @@ export class Calls {
     try {
       this.#admit(wire, call, resourcePath);
       const answer = await work();
-      this.#log(call, status.OK);
+      this.#over(call, status.OK);
       return answer;
     } catch (thrown) {
       // Whoever went away is told nothing, and is not refused either.
       if (wire.cancelled) {
-        this.#log(call, status.CANCELLED);
-        return new Refused(errorStatus(this.#parts.contract, asGatewayError(thrown), call.requestId));
+        this.#over(call, status.CANCELLED);
+        return new Refused(this.#status(asGatewayError(thrown), call));
       }
       const error = await this.#recorded(call, asGatewayError(thrown));
       if (error.code === 'internal') {
         this.#parts.deps.log.error({ err: error.cause ?? error, request_id: call.requestId, method: call.rules.name }, 'call failed');
       }
-      const refused = errorStatus(this.#parts.contract, error, call.requestId);
-      this.#log(call, refused.code);
+      const refused = this.#status(error, call);
+      this.#over(call, refused.code);
       return new Refused(refused);
     }
   }
@@ -102,6 +102,7 @@ export class Calls {
     const { rules } = call;
     if (rules.newWork && deps.isDraining()) throw refuse('draining', 'The gateway is stopping and takes no new leases.');
     if (rules.newWork) open.assertRoom();
+    if (!rules.keepsLease && deps.isBehind()) throw refuse('overloaded', 'The gateway is behind with its work.');
     const certificateName = wire.getAuthContext().sslPeerCertificate?.subject?.CN;
     call.principal = deps.authenticate({
       authorization: authorizationOf(wire.metadata),
@@ -126,13 +127,21 @@ export class Calls {
     }
   }
 
-  #log(call: OpenCall, code: status): void {
-    const { log, clock } = this.#parts.deps;
+  #status(error: GatewayError, { requestId }: OpenCall): ErrorStatus {
+    const { contract, deps } = this.#parts;
+    return errorStatus(contract, error, { requestId, retryAfterMs: error.retryAfterMs ?? deps.retryAfterMsOf(error.code) });
+  }
+
+  /** One line in the log, and one observation. */
+  #over(call: OpenCall, code: status): void {
+    const { log, clock, observe } = this.#parts.deps;
+    const durationMs = clock.monotonicMs() - call.startedMs;
+    observe(call.rules.name, statusName(code), durationMs / 1_000);
     const line = {
       request_id: call.requestId,
       method: call.rules.name,
       status: statusName(code),
-      duration_ms: Math.round(clock.monotonicMs() - call.startedMs),
+      duration_ms: Math.round(durationMs),
       principal: call.principal?.name ?? null,
       remote_address: call.remoteAddress,
       volume: call.subject?.volume ?? null,

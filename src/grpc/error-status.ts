@@ -17,11 +17,14 @@ const NANOS_PER_MS = 1_000_000;
 const typeUrl = (name: string): string => `type.googleapis.com/google.rpc.${name}`;
 
 /** The status of a refusal, with `google.rpc.Status` in its trailer: `ErrorInfo.reason` is the code that HTTP has, its metadata what the problem document has. */
-export function errorStatus(contract: Contract, error: GatewayError, requestId: string): ErrorStatus {
+export function errorStatus(
+  contract: Contract,
+  error: GatewayError,
+  { requestId, retryAfterMs }: { readonly requestId: string; readonly retryAfterMs: number | undefined },
+): ErrorStatus {
   const code = GRPC_STATUS[error.code];
   const info = { reason: error.code, domain: ERROR_DOMAIN, metadata: { ...texts(error.members), request_id: requestId } };
   const details = [{ type_url: typeUrl('ErrorInfo'), value: contract.errorInfo(info) }];
-  const { retryAfterMs } = error;
   if (retryAfterMs !== undefined) {
     const wholeMs = Math.ceil(retryAfterMs);
     const retryDelay = { seconds: String(Math.floor(wholeMs / MS_PER_SECOND)), nanos: (wholeMs % MS_PER_SECOND) * NANOS_PER_MS };

@@ -37,6 +37,12 @@ export interface GrpcDeps {
   authenticate(credentials: { readonly authorization: string | undefined; readonly certificateName: string | null }): Principal;
   /** The HTTP status of a code: audit records carry it whichever way a request came. */
   statusOf(code: ErrorCode): number;
+  /** When to come again after it, where the error itself does not say; `undefined`: never by itself. */
+  retryAfterMsOf(code: ErrorCode): number | undefined;
+  /** The event loop is late: the measurement of HTTP. */
+  isBehind(): boolean;
+  /** Told of every answer, as requests are counted. `status`: its name. */
+  observe(method: string, status: string, seconds: number): void;
   /** True once the gateway stops taking new work. */
   isDraining(): boolean;
   /** Aborts when draining has lasted long enough; its reason is a `GatewayError` (`draining`). */

@@ -19,22 +19,22 @@ import { lockMessage } from './views.ts';
 import { watchLock } from './watch-lock.ts';
 
 const leases = { access: 'write', audited: true } as const;
-const looks = { access: 'read_locks', audited: false, newWork: false } as const;
+const looks = { access: 'read_locks', audited: false, newWork: false, keepsLease: false } as const;
 const nothing = (): string => '';
 
 /** The methods of `LockService`, each with what it asks of its caller: the roles of the HTTP routes that do the same. */
 export function lockMethods(deps: GrpcDeps, calls: Calls, open: OpenCalls) {
   return {
     AcquireLock: calls.unary(
-      { name: 'AcquireLock', ...leases, newWork: true },
+      { name: 'AcquireLock', ...leases, newWork: true, keepsLease: false },
       ({ resource_path: path }: RecordLockRequest) => path,
       (request, call, wire) => acquireLock(deps, call, request, Number.isFinite(Number(wire.getDeadline()))),
     ),
-    RenewLock: calls.unary({ name: 'RenewLock', ...leases, newWork: false }, nothing, (request: RenewLockRequest, call) =>
+    RenewLock: calls.unary({ name: 'RenewLock', ...leases, newWork: false, keepsLease: true }, nothing, (request: RenewLockRequest, call) =>
       renewLock(deps, call, request),
     ),
     ReleaseLock: calls.unary(
-      { name: 'ReleaseLock', ...leases, newWork: false },
+      { name: 'ReleaseLock', ...leases, newWork: false, keepsLease: true },
       ({ resource_path: path }: ReleaseLockRequest) => path,
       (request, call) => releaseLock(deps, call, request),
     ),
@@ -48,7 +48,7 @@ export function lockMethods(deps: GrpcDeps, calls: Calls, open: OpenCalls) {
       return watchLock(deps, call, wire);
     }),
     KeepAlive: calls.stream<ServerDuplexStream<KeepAliveRequest, KeepAliveResponse>>(
-      { name: 'KeepAlive', access: 'write', audited: false, newWork: false },
+      { name: 'KeepAlive', access: 'write', audited: false, newWork: false, keepsLease: true },
       nothing,
       (wire, call) => {
         open.assertRoomForStream();

@@ -22,6 +22,8 @@ export interface MethodRules {
   readonly audited: boolean;
   /** Refused while the gateway is draining, and when too many calls are open. */
   readonly newWork: boolean;
+  /** Never refused for load: that would cost holders their leases, and make the load worse. */
+  readonly keepsLease: boolean;
 }
 
 /** Addresses below which names are accepted, too: what looks like a node of the lock tree. */

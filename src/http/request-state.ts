@@ -24,6 +24,10 @@ declare module 'fastify' {
   interface FastifyRequest {
     state: RequestState;
   }
+  interface FastifyInstance {
+    /** The event loop is so late that new work is refused (`overloaded`). */
+    isBehind(): boolean;
+  }
   interface FastifyContextConfig {
     /** What the route asks of its caller; `any` when not said. */
     access?: Access;

@@ -101,3 +101,8 @@ export const STATUS_TABLE: Readonly<Record<ErrorCode, StatusRow>> = {
 export function statusOf(code: ErrorCode): number {
   return STATUS_TABLE[code].status;
 }
+
+/** When to come again after a refusal that does not say so itself; `undefined`: not by waiting. */
+export function retryAfterMsOf(code: ErrorCode): number | undefined {
+  return STATUS_TABLE[code].retryAfterMs;
+}

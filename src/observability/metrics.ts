@@ -27,7 +27,7 @@ export class Metrics {
     collectDefaultMetrics({ register: this.#registry, prefix: 'fencegate_' });
     this.#requests = new Histogram({
       name: 'fencegate_request_seconds',
-      help: 'Time from the first byte of a request to the last of its answer, by route pattern',
+      help: 'Time from the first byte of a request to the last of its answer, by route pattern or gRPC method',
       labelNames: ['method', 'route', 'status'],
       buckets: SECONDS_SHORT,
       registers,
@@ -66,8 +66,11 @@ export class Metrics {
     });
   }
 
-  /** @param route the pattern, never the URL. */
-  request(method: string, route: string, status: number, seconds: number): void {
+  /**
+   * @param route the pattern, never the URL.
+   * @param status of HTTP, or the name of a gRPC status.
+   */
+  request(method: string, route: string, status: number | string, seconds: number): void {
     this.#requests.observe({ method, route, status: String(status) }, seconds);
   }
 

@@ -25,11 +25,12 @@ export const admission = fp(
       measuredFromMs = deps.clock.monotonicMs() + LIMITS.pressureSampleMs;
       done();
     });
+    app.decorate('isBehind', () => app.isUnderPressure() && deps.clock.monotonicMs() >= measuredFromMs);
     await app.register(underPressure, {
       maxEventLoopDelay: settings.eventLoopDelayMsMax,
       sampleInterval: LIMITS.pressureSampleMs,
       pressureHandler: async (request) => {
-        if (isOpen(request) || keepsALease(request) || deps.clock.monotonicMs() < measuredFromMs) return;
+        if (isOpen(request) || keepsALease(request) || !app.isBehind()) return;
         throw refuse('overloaded', 'The gateway is behind with its work.');
       },
     });

@@ -12,9 +12,9 @@ import { lockMethods } from '../../../src/grpc/lock-methods.ts';
 import type { RecordLockRequest, RecordLockResponse, ReleaseLockRequest, RenewLockRequest } from '../../../src/grpc/messages.ts';
 import { OpenCalls } from '../../../src/grpc/open-calls.ts';
 import { RateLimit } from '../../../src/grpc/rate-limit.ts';
-import { statusOf } from '../../../src/http/status.ts';
+import { retryAfterMsOf, statusOf } from '../../../src/http/status.ts';
 import { leaseView } from '../../support/fake-locks.ts';
-import { refusalOf } from '../../support/grpc-client.ts';
+import { detailsOf, refusalOf } from '../../support/grpc-client.ts';
 import { type FakeDeps, fakeDeps, principal } from '../../support/http-fakes.ts';
 
 /** The way in and out of a call, over the doubles of the ports. */
@@ -28,6 +28,8 @@ interface Ended {
 
 function room(perSecond = 0) {
   const fakes: FakeDeps = fakeDeps();
+  const behind = { now: false };
+  const observed: (readonly [method: string, status: string, seconds: number])[] = [];
   const deps: GrpcDeps = {
     ...fakes,
     isDraining: () => fakes.draining,
@@ -36,6 +38,9 @@ function room(perSecond = 0) {
       return fakes.principal;
     },
     statusOf,
+    retryAfterMsOf,
+    isBehind: () => behind.now,
+    observe: (...answer) => observed.push(answer),
     settings: { host: '127.0.0.1', port: 0, tls: null, rateLimitPerSecond: perSecond },
   };
   const open = new OpenCalls(deps.deadline);
@@ -81,7 +86,7 @@ function room(perSecond = 0) {
       const handler = methods[method] as (wire: unknown, done: (error: unknown, answer?: unknown) => void) => void;
       handler(call(request).wire, (error, answer) => resolve({ error: error as ServiceError, answer: answer as RecordLockResponse }));
     });
-  return { fakes, open, acquire, other };
+  return { fakes, behind, observed, open, acquire, other };
 }
 
 const refused = async (ended: Promise<Ended>): Promise<string> => refusalOf((await ended).error);
@@ -219,6 +224,29 @@ describe('refusals', () => {
     fakes.draining = true;
     expect(await refused(acquire().ended)).toBe('UNAVAILABLE draining');
     expect((await other('RenewLock', { lease_id: 'l', ttl_ms: '0' })).error).toBeNull();
+  });
+
+  it('an event loop that is late refuses new work, says when to come again, and lets holders renew and release', async () => {
+    const { fakes, behind, acquire, other } = room();
+    behind.now = true;
+    const { error } = await acquire().ended;
+    expect(refusalOf(error)).toBe('UNAVAILABLE overloaded');
+    expect(detailsOf(error)).toMatchObject([{}, { type: 'google.rpc.RetryInfo' }]);
+    expect(fakes.locks.calls).toEqual([]);
+    expect(fakes.refusals.early).toMatchObject([{ code: 'overloaded', status: 503, principal: null }]);
+    expect((await other('RenewLock', { lease_id: 'l', ttl_ms: '0' })).error).toBeNull();
+    expect((await other('ReleaseLock', { lease_id: 'l', resource_path: '', fencing_token: '0', hold_id: '', all: false })).error).toBeNull();
+  });
+
+  it('and answers are counted alike, by method and status', async () => {
+    const { fakes, observed, acquire, other } = room();
+    await acquire().ended;
+    fakes.locks.refusal = refuse('lease_not_held', 'The lease has ended.');
+    await other('RenewLock', { lease_id: 'l', ttl_ms: '0' });
+    expect(observed).toEqual([
+      ['AcquireLock', 'OK', expect.any(Number)],
+      ['RenewLock', 'FAILED_PRECONDITION', expect.any(Number)],
+    ]);
   });
 
   it('a label that is no text, and an id of the caller that is none', async () => {

@@ -43,7 +43,8 @@ describe('the table of statuses', () => {
 
 describe('the trailer of a refusal', () => {
   const contract = loadContract();
-  const sent = (error: GatewayError) => errorStatus(contract, error, 'req_1') as unknown as ServiceError;
+  const sent = (error: GatewayError) =>
+    errorStatus(contract, error, { requestId: 'req_1', retryAfterMs: error.retryAfterMs }) as unknown as ServiceError;
 
   it('has ErrorInfo with code, domain, members and request id', () => {
     const error = sent(
