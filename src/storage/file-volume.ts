@@ -10,6 +10,7 @@ import type { VolumeSpace } from '../domain/volume-space.ts';
 import { type ApplyRoom, applyIntent, outcomeUnknown } from './apply.ts';
 import { errnoOf, LaneError, mapped } from './errno.ts';
 import { Fence } from './fence.ts';
+import { HungOperations } from './hung-operations.ts';
 import { InPlaceWrites } from './in-place-writes.ts';
 import { stagedName } from './incarnation-names.ts';
 import type { Lane } from './lane.ts';
@@ -64,8 +65,7 @@ export class FileVolume implements Volume {
   readonly #ownVersions = new OwnVersions();
   readonly #litter = new Litter();
   readonly #visible = new Map<string, number>();
-  /** Operations with a call that is still in the kernel. */
-  readonly #hung = new Map<string, number>();
+  readonly #hung = new HungOperations();
   #stagedCount = 0;
   /** A file's data was lost by a failed sync; the write was refused, the volume goes on. */
   #degraded: string | null = null;
@@ -104,7 +104,7 @@ export class FileVolume implements Volume {
       fence: this.#fence,
       inPlace: this.#inPlace,
       settle: (intent) => this.settle(intent),
-      onHung: (operationId, ended) => this.#noteHung(operationId, ended),
+      onHung: (operationId, ended) => this.#hung.add(operationId, ended),
     };
   }
 
@@ -241,7 +241,7 @@ export class FileVolume implements Volume {
       return settlement;
     } catch (thrown) {
       // Finishing it hung in its turn.
-      if (thrown instanceof LaneError && thrown.started) this.#noteHung(intent.operationId, thrown.ended);
+      if (thrown instanceof LaneError && thrown.started) this.#hung.add(intent.operationId, thrown.ended);
       throw thrown;
     }
   }
@@ -275,15 +275,6 @@ export class FileVolume implements Volume {
   #dropped(intent: Intent): void {
     this.#inPlace.end(intent.operationId);
     this.#ownVersions.forget(intent.resource.key);
-  }
-
-  #noteHung(operationId: string, ended: Promise<void>): void {
-    this.#hung.set(operationId, (this.#hung.get(operationId) ?? 0) + 1);
-    void ended.then(() => {
-      const left = (this.#hung.get(operationId) ?? 1) - 1;
-      if (left === 0) this.#hung.delete(operationId);
-      else this.#hung.set(operationId, left);
-    });
   }
 
   #noteSyncFailure(thrown: unknown): void {

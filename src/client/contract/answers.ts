@@ -389,6 +389,14 @@ export interface VolumeReadiness {
   readonly state: 'open' | 'read_only' | 'closed' | 'unavailable' | 'lock_only';
   readonly fence_level: FenceLevel;
   readonly reason: string | null;
+  /** Of the file system, as of the last look; null: lock-only, or it does not answer */
+  readonly total_bytes: number | null;
+  /** For anybody but root */
+  readonly free_bytes: number | null;
+  /** null also where they are not counted */
+  readonly total_inodes: number | null;
+  /** None left is 507 like no space left */
+  readonly free_inodes: number | null;
 }
 
 export interface DoctorFinding {
