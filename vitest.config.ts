@@ -9,6 +9,9 @@ const shipped = ['test/support/global-setup.ts'];
 /** Ensembles that are cut, killed and waited for take minutes: not before each commit. */
 const exclude = process.env['TEST_TIER'] === 'long' ? [] : ['test/faults/zookeeper-{client,gateway}.test.ts'];
 
+/** Most of the time of a small file goes by in loading the modules; files that share a process load them once. */
+const SHARED_PROCESS: ReadonlySet<string> = new Set(['unit', 'types', 'contract', 'integration', 'simulation']);
+
 const project = (name: string, timeoutMs: number, globalSetup: string[] = []) => ({
   test: {
     name,
@@ -16,6 +19,7 @@ const project = (name: string, timeoutMs: number, globalSetup: string[] = []) =>
     include: [`test/${name}/**/*.test.ts`],
     exclude,
     pool: 'forks' as const,
+    isolate: !SHARED_PROCESS.has(name),
     execArgv,
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,

@@ -18,14 +18,30 @@ const SUSPEND_MS_MIN = 1_500;
 /** Timers stand still while the machine sleeps, so long ones come in pieces. */
 const PIECE_MS = 1_000;
 
-/** Counts the sleep of the machine: `performance.now` stands still then, the system's uptime does not. */
+/** What the system counts. */
+export interface SystemTimes {
+  /** Stands still while the machine sleeps. */
+  runningMs(): number;
+  /** Does not. */
+  uptimeS(): number;
+}
+
+const SYSTEM_TIMES: SystemTimes = { runningMs: () => performance.now(), uptimeS: uptime };
+
+/** Counts the sleep of the machine, by what the uptime is ahead of the running time. */
 export class SystemClientClock implements ClientClock {
-  readonly #aheadAtStartMs = uptime() * MS_PER_SECOND - performance.now();
+  readonly #times: SystemTimes;
+  readonly #aheadAtStartMs: number;
   #sleptMs = 0;
 
+  constructor(times: SystemTimes = SYSTEM_TIMES) {
+    this.#times = times;
+    this.#aheadAtStartMs = times.uptimeS() * MS_PER_SECOND - times.runningMs();
+  }
+
   monotonicMs(): number {
-    const runningMs = performance.now();
-    const aheadMs = uptime() * MS_PER_SECOND - runningMs - this.#aheadAtStartMs;
+    const runningMs = this.#times.runningMs();
+    const aheadMs = this.#times.uptimeS() * MS_PER_SECOND - runningMs - this.#aheadAtStartMs;
     if (aheadMs - this.#sleptMs > SUSPEND_MS_MIN) this.#sleptMs = aheadMs;
     return runningMs + this.#sleptMs;
   }
