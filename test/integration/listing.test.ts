@@ -73,7 +73,7 @@ describe('a listing', () => {
     );
   });
 
-  it('does not show what belongs to the gateway or to an NFS client', async () => {
+  it('F11: does not show what belongs to the gateway or to an NFS client', async () => {
     await gateway.client.put('v/root-file', 'x');
     writeFileSync(gateway.path('v/.nfs0000001'), 'x');
     const names = (await page('v/')).entries.map(({ name }) => name);

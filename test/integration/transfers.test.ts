@@ -73,7 +73,7 @@ describe('MOVE', () => {
     expect([existsSync(gateway.path('v/over/a')), at('v/over/b')]).toEqual([false, 'a']);
   });
 
-  it('leaves a tombstone: a late writer of the old name meets its mark', async () => {
+  it('F25: leaves a tombstone: a late writer of the old name meets its mark', async () => {
     const { client } = gateway;
     await client.put('v/tomb', 'x');
     const old = await client.lease('v/tomb');

@@ -5,6 +5,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   curl: 'curl',
   openssl: 'openssl',
   nginx: 'nginx-light',
+  strace: 'strace',
   java: 'default-jre-headless',
   '/usr/share/java/zookeeper.jar': 'zookeeper',
   '/usr/lib/python3/dist-packages/kazoo/__init__.py': 'python3-kazoo',

@@ -129,7 +129,7 @@ describe('the lane of a volume', () => {
     expect(touched).toBe(false);
   });
 
-  it('after a while one canary goes through, only one, and its success closes the breaker', async () => {
+  it('F13: after a while one canary goes through, only one, and its success closes the breaker', async () => {
     const { lane, clock } = laneOf();
     const hung = gate();
     void lane.run(() => hung.promise).catch(() => undefined);

@@ -36,7 +36,7 @@ describe.each([{ local: true }, { local: false }])('reading (local: $local)', ({
     }
   }
 
-  it('gives the bytes, all or a range, and the facts of the descriptor', async () => {
+  it('F9: gives the bytes, all or a range, and the facts of the descriptor', async () => {
     const facts = temp.write('a', 'hello world');
     const opened = await temp.volume.open(temp.resource('a'));
     expect(opened.facts).toMatchObject(facts);
@@ -174,7 +174,7 @@ describe.each([{ local: true }, { local: false }])('reading (local: $local)', ({
   });
 
   describe('B21: a stale handle', () => {
-    it('at the open is tried once more', async () => {
+    it('F10: at the open is tried once more', async () => {
       temp.write('a', 'x');
       temp.faults.failOnce('fstat', ESTALE);
       expect(await content('a')).toBe('x');

@@ -95,7 +95,7 @@ describe.each([{ local: true }, { local: false }])('staging (local: $local)', ({
     await staging.discard();
   });
 
-  it('X8: a disk that fills up shows at write, at sync or at close, and each is insufficient_storage before anything is published', async () => {
+  it('X8, F4, F5: a disk that fills up shows at write, at sync or at close, and each is insufficient_storage before anything is published', async () => {
     for (const name of ['writeAll', 'fsync', 'close'] as const) {
       const staging = await temp.volume.stage({ sha512: false });
       const run = async (): Promise<void> => {
