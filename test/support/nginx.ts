@@ -13,7 +13,7 @@ const DOCUMENTED_GATEWAY = 'http://127.0.0.1:8080';
 /** What docs/operations.md tells people to write. */
 export function documentedLocation(): string {
   const text = readFileSync(fileURLToPath(new URL('../../docs/operations.md', import.meta.url)), 'utf8');
-  const block = /```nginx\n([^]*?)```/.exec(text)?.[1];
+  const block = /```nginx\n(.*?)```/s.exec(text)?.[1];
   if (block?.includes(DOCUMENTED_GATEWAY) !== true) throw new Error('docs/operations.md has no nginx block for a gateway on 127.0.0.1:8080');
   return block;
 }
