@@ -6,6 +6,9 @@ const NEEDED: Readonly<Record<string, string>> = {
   openssl: 'openssl',
   nginx: 'nginx-light',
   strace: 'strace',
+  script: 'bsdutils',
+  zsh: 'zsh',
+  fish: 'fish',
   java: 'default-jre-headless',
   '/usr/share/java/zookeeper.jar': 'zookeeper',
   '/usr/lib/python3/dist-packages/kazoo/__init__.py': 'python3-kazoo',
@@ -49,6 +52,6 @@ function missingOf(programs: Readonly<Record<string, string>>): string[] {
 /** False when it cannot be done here. */
 function install(packages: readonly string[]): boolean {
   if (process.getuid?.() !== 0) return false;
-  const command = `apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends ${packages.join(' ')}`;
+  const command = `apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -q -y --no-install-recommends ${packages.join(' ')}`;
   return spawnSync('sh', ['-c', command], { stdio: 'ignore' }).status === 0;
 }

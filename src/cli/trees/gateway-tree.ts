@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander';
 import type { CommandContext } from '../command-context.ts';
-import { SHELL_NAMES } from '../completion.ts';
+import { SHELL_NAMES } from '../completion/completion-script.ts';
 import { examples, type Run } from './flags.ts';
 
 /** The gateway itself, and what needs none that runs. */
@@ -43,7 +43,7 @@ export function addGatewayCommands(program: Command, context: CommandContext, ru
     .addHelpText('after', examples('eval "$(fencegate completion bash)"', 'fencegate completion fish | source'))
     .action((shell: string) =>
       run(async () => {
-        const { completionScript } = await import('../completion.ts');
+        const { completionScript } = await import('../completion/completion-script.ts');
         context.screen.out(completionScript(shell, program));
         return 0;
       }),
