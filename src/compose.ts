@@ -60,8 +60,9 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const mtimes = new CommitMtimes(start);
   const predecessorExited = takeOver?.seenToExit ?? true;
   const onCeiling = (ceiling: bigint) => locks.raiseAbove(ceiling);
-  const volumes = volumesOf({ config, clock, random, start, journal, mtimes, predecessorExited, logger, onCeiling });
   const coordination = await coordinationOf({ config, clock, random, start, journal, logger });
+  const { titles } = coordination;
+  const volumes = volumesOf({ config, clock, random, start, journal, mtimes, titles, predecessorExited, logger, onCeiling });
   const locks = createLockService({
     coordination: coordination.make,
     clock,

@@ -3,6 +3,7 @@ import { ConfigError } from '../config/problems.ts';
 import { readZookeeperAuth } from '../config/secret-files.ts';
 import type { Clock, Random } from '../domain/clock.ts';
 import type { Journal, JournalStart } from '../domain/journal.ts';
+import { soleTitles, type VolumeTitles } from '../domain/volume-title.ts';
 import { journalKnows } from '../gateway/recover.ts';
 import type { Coordination } from '../locks/coordination.ts';
 import { COORDINATOR_FACT, SESSION_FACT, ZookeeperCoordination } from '../locks/zookeeper/zookeeper-coordination.ts';
@@ -23,23 +24,30 @@ export interface CoordinationParts {
 export interface ConfiguredCoordination {
   /** `null`: the embedded one. */
   readonly make: ((queueMax: (volume: string) => number) => Coordination) | null;
+  readonly titles: VolumeTitles;
+  /** `null`: all of them must be claimed, and their incarnations made, anew. */
+  onUntitled(listener: (volume: string | null) => void): void;
   /** The coordinator can never come back: the gateway cannot go on. */
   readonly failed: Promise<Error>;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-const EMBEDDED: ConfiguredCoordination = {
-  make: null,
-  failed: new Promise(() => undefined),
-  start: () => Promise.resolve(),
-  stop: () => Promise.resolve(),
-};
+function embedded(gatewayUuid: string): ConfiguredCoordination {
+  return {
+    make: null,
+    titles: soleTitles(gatewayUuid),
+    onUntitled: () => undefined,
+    failed: new Promise(() => undefined),
+    start: () => Promise.resolve(),
+    stop: () => Promise.resolve(),
+  };
+}
 
 /** Rejects with one line: the connect string cannot be read, or the native client is missing. */
 export async function coordinationOf({ config, clock, random, start, journal, logger }: CoordinationParts): Promise<ConfiguredCoordination> {
   const { zookeeper } = config;
-  if (zookeeper === null) return EMBEDDED;
+  if (zookeeper === null) return embedded(start.gatewayUuid);
   const connect = parseConnect(zookeeper.connect);
   if (typeof connect === 'string') throw new ConfigError([`FENCEGATE_ZOOKEEPER_CONNECT: ${connect}`]);
   const log = (line: string): void => logger.info({ line }, 'zookeeper');
@@ -48,7 +56,16 @@ export async function coordinationOf({ config, clock, random, start, journal, lo
   const ensemble = await Ensemble.start({ ...connect, sessionMs, auth, clock, log });
   const volumes = config.volumes.map(({ name }) => name);
   let coordination: ZookeeperCoordination | null = null;
+  const made = (): ZookeeperCoordination => {
+    if (coordination === null) throw new Error('the lock service has not made its coordination yet');
+    return coordination;
+  };
+  let untitled: (volume: string | null) => void = () => undefined;
   return {
+    titles: { owner: () => made().owner(), claim: (volume, uuid, how) => made().claim(volume, uuid, how) },
+    onUntitled: (listener) => {
+      untitled = listener;
+    },
     make: (queueMax) => {
       coordination = new ZookeeperCoordination({
         clock,
@@ -57,9 +74,10 @@ export async function coordinationOf({ config, clock, random, start, journal, lo
         root,
         sessionMs,
         gatewayUuid: start.gatewayUuid,
-        volumes,
         queueMax,
-        before: { coordinatorId: start.meta(COORDINATOR_FACT), session: start.meta(SESSION_FACT), highestToken: journalKnows(start, volumes) },
+        before: { coordinatorId: start.meta(COORDINATOR_FACT), session: start.meta(SESSION_FACT) },
+        highestToken: () => journalKnows(start, volumes),
+        onUntitled: (volume) => untitled(volume),
         remember: async (name, value) => {
           await journal.commit([{ op: 'meta_put', name, value }]);
         },

@@ -59,6 +59,7 @@ export function lifecycle(parts: LifecycleParts): Gateway {
 
 async function recover({ config, clock, journal, start, tookOver, volumes, locks, coordination }: LifecycleParts): Promise<void> {
   await coordination.start();
+  coordination.onUntitled((volume) => volumes.renew(volume));
   await volumes.start();
   assertOwnsSomething(volumes);
   const all = volumes.all();

@@ -2,8 +2,9 @@ import type { Config } from '../config/config.ts';
 import type { Clock, Random } from '../domain/clock.ts';
 import type { Journal, JournalStart } from '../domain/journal.ts';
 import { ASYNC_IS_NOT_SEEN } from '../domain/mount-facts.ts';
+import type { VolumeTitles } from '../domain/volume-title.ts';
 import type { CommitMtimes } from '../gateway/commit-mtimes.ts';
-import { journalKnows, volumeRecord, writersBefore } from '../gateway/recover.ts';
+import { journalKnows, takenFromName, volumeRecord, writersBefore } from '../gateway/recover.ts';
 import type { Logger } from '../observability/logger.ts';
 import { VolumeSet } from '../storage/volume-set.ts';
 
@@ -14,6 +15,7 @@ export interface VolumeParts {
   readonly start: JournalStart;
   readonly journal: Journal;
   readonly mtimes: CommitMtimes;
+  readonly titles: VolumeTitles;
   /** Whether the process that had the volumes before was seen to exit. */
   readonly predecessorExited: boolean;
   readonly logger: Logger;
@@ -22,16 +24,17 @@ export interface VolumeParts {
 }
 
 /** The configured volumes, with what the journal knows of each. */
-export function volumesOf({ config, clock, random, start, journal, mtimes, predecessorExited, logger, onCeiling }: VolumeParts): VolumeSet {
+export function volumesOf({ config, clock, random, start, journal, mtimes, titles, predecessorExited, logger, onCeiling }: VolumeParts): VolumeSet {
   return new VolumeSet({
     policies: config.volumes,
     clock,
     random,
-    gatewayUuid: start.gatewayUuid,
+    titles,
     journalUuid: start.journalUuid,
     markedAsBackup: () => start.markedAsBackup,
     record: (volume) => volumeRecord({ start, journal, clock }, volume),
     journalKnows: (volume) => journalKnows(start, [volume]),
+    takenFrom: (volume) => start.meta(takenFromName(volume)),
     writerOf: writersBefore(
       start,
       config.volumes.map(({ name }) => name),

@@ -22,6 +22,10 @@ export interface CoordinatorReadiness {
   readonly state: 'connected' | 'suspended' | 'reconnected' | 'lost';
   /** `null` for the embedded coordinator, which has no session. */
   readonly sessionMs: number | null;
+  /** How old the last proof of the session is; `null` without one. */
+  readonly proofAgeMs: number | null;
+  /** Why nothing is granted although there is contact: its tokens are not above those of before. */
+  readonly reason: string | null;
 }
 
 export interface VolumeReadiness {

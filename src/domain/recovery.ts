@@ -9,6 +9,8 @@ export interface VolumeFinding {
     | 'foreign_entry'
     | 'unknown_directory'
     | 'foreign_owner'
+    | 'standby'
+    | 'other_coordinator'
     | 'other_journal'
     | 'journal_behind_stamp'
     | 'stamp_unwritten'
@@ -43,6 +45,8 @@ export interface VolumeRecord {
   /** The newest unsettled intent per resource, oldest first. */
   unsettled(): readonly Intent[];
   knows(operationId: string): OperationKnown;
+  /** Another journal had the volume last: tokens up to `floor` are void. Durable, and in the audit log, when it resolves. */
+  takenOver(from: string, floor: bigint): Promise<void>;
   /** Makes every outcome durable that is not the presumed one; nothing of the volume is swept before it resolves. */
   recovered(settled: readonly SettledIntent[]): Promise<void>;
 }
@@ -51,4 +55,4 @@ export interface VolumeRecord {
 export type WriterState = 'exited' | 'ourselves' | 'unknown';
 
 /** How the stamp on a volume compares with our journal. */
-export type StampVerdict = 'ok' | 'other_journal' | 'ahead_of_journal';
+export type StampVerdict = 'ok' | 'other_journal' | 'ahead_of_journal' | 'other_coordinator';

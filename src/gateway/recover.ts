@@ -3,8 +3,9 @@
  * intents become durable outcomes (I4), before anything of the volume is swept, granted or served. Looking at files is the
  * volume's; the words for it are here.
  */
-import type { AuditDraft, StoredOutcome } from '../domain/audit-record.ts';
+import { type AuditDraft, auditDetail, recordWith, type StoredOutcome } from '../domain/audit-record.ts';
 import { type Clock, rfc3339 } from '../domain/clock.ts';
+import { fencingToken } from '../domain/fencing-token.ts';
 import { etagOf, type FileFacts } from '../domain/file-facts.ts';
 import type { Intent } from '../domain/intent.ts';
 import type { Journal, JournalOp, JournalStart, StoredAnswer } from '../domain/journal.ts';
@@ -27,8 +28,30 @@ export function volumeRecord(deps: RecoverDeps, volume: string): VolumeRecord {
     gone: async (incarnation) => void (await journal.commit([{ op: 'incarnation_gone', volume, incarnation }])),
     unsettled: () => start.unsettledIntents(volume),
     knows: (operationId) => start.knows(operationId),
+    takenOver: (from, floor) => recordTakeOver(deps, { volume, from, floor }),
     recovered: (settled) => recordVerdicts(deps, settled),
   };
+}
+
+/** The floor holds from here on; what came before is in the log of the journal that had the volume. */
+async function recordTakeOver(
+  { journal, clock }: RecoverDeps,
+  { volume, from, floor }: { readonly volume: string; readonly from: string; readonly floor: bigint },
+): Promise<void> {
+  const detail = auditDetail(`The journal ${from} had the volume; its audit records and idempotency keys stay there.`);
+  const record = recordWith({
+    at: rfc3339(clock.wallMs()),
+    action: 'take_over',
+    volume,
+    outcome: 'committed',
+    highWaterMark: fencingToken(floor),
+    detail,
+  });
+  await journal.commit([
+    { op: 'meta_put', name: floorName(volume), value: floor.toString() },
+    { op: 'meta_put', name: takenFromName(volume), value: from },
+    { op: 'audit', record },
+  ]);
 }
 
 /** One unit for all verdicts: either every outcome is durable, or the volume starts again from the beginning. */
@@ -112,6 +135,11 @@ export function leasesComeBack(start: Pick<JournalStart, 'markedAsBackup'>, verd
 /** The meta fact that names the floor of a volume: every token up to it is void there. */
 export function floorName(volume: string): string {
   return `floor:${volume}`;
+}
+
+/** The meta fact that names the journal which had the volume before this one. */
+export function takenFromName(volume: string): string {
+  return `taken_from:${volume}`;
 }
 
 export const TOKEN_BASE = 'token_base';

@@ -171,7 +171,8 @@ export function mountJson(mount: MountFacts | null): Static<typeof MountAnswer> 
 }
 
 export function coordinatorJson(coordinator: CoordinatorReadiness): Static<typeof CoordinatorState> {
-  return { kind: coordinator.kind, state: coordinator.state, session_ms: coordinator.sessionMs };
+  const { kind, state, sessionMs, proofAgeMs, reason } = coordinator;
+  return { kind, state, session_ms: sessionMs, proof_age_ms: proofAgeMs === null ? null : Math.round(proofAgeMs), reason };
 }
 
 export function readyJson(readiness: Readiness): ReadyBody {

@@ -64,8 +64,9 @@ export class BreakDesk {
 
   async #grace(caller: Caller, { resource, reason, graceMs }: BreakRequest, holders: readonly Lease[]): Promise<BreakReport> {
     this.#forgetGrace(resource);
-    this.#deps.coordinator.close(resource);
-    const deadline = rfc3339(this.#deps.clock.wallMs() + graceMs);
+    const untilMs = this.#deps.clock.wallMs() + graceMs;
+    this.#deps.coordinator.close(resource, untilMs);
+    const deadline = rfc3339(untilMs);
     const finish = (): void => {
       this.#forgetGrace(resource);
       this.#deps.desk.now();

@@ -79,8 +79,8 @@ export interface Coordinator<C extends Claim> {
   downgrade(claim: C): void;
   /** Mints a token that nobody gets and raises the mark of every resource of the claim to it. */
   fence(claim: C): FencingToken | Promise<FencingToken>;
-  /** While closed, nobody new is granted (grace period of a break). */
-  close(resource: Resource): void;
+  /** While closed, nobody new is granted (grace period of a break). `untilMs`: wall clock, for whoever looks from elsewhere. */
+  close(resource: Resource, untilMs: number): void;
   reopen(resource: Resource): void;
   look(resourceKey: string): ResourceLook<C> | null;
   /** Resolves when `look` says what the coordinator itself says, and not only what this gateway last saw of it (R26). */

@@ -6,6 +6,7 @@ import type { MountFacts } from '../domain/mount-facts.ts';
 import type { VolumeRecord, WriterState } from '../domain/recovery.ts';
 import type { TokenCeilings } from '../domain/token-ceilings.ts';
 import type { Volume, VolumePolicy, Volumes } from '../domain/volume.ts';
+import type { VolumeTitles } from '../domain/volume-title.ts';
 import { fileCalls } from './file-calls.ts';
 import { detectFileSystem, type FileSystem } from './file-system.ts';
 import { openFileVolume } from './file-volume.ts';
@@ -23,13 +24,15 @@ export interface VolumeSetOptions {
   readonly policies: readonly VolumePolicy[];
   readonly clock: Clock;
   readonly random: Random;
-  readonly gatewayUuid: string;
+  readonly titles: VolumeTitles;
   readonly journalUuid: string;
   readonly markedAsBackup: () => boolean;
   readonly record: (volume: string) => VolumeRecord;
   /** The highest mark or floor that the journal has for a volume. */
   readonly journalKnows: (volume: string) => bigint | null;
   readonly writerOf: (incarnation: string) => WriterState;
+  /** The journal that had the volume before ours; `null`: none. */
+  readonly takenFrom: (volume: string) => string | null;
   readonly endOldProcess: () => Promise<boolean>;
   /** The highest mtime that a commit on the volume ever had. */
   readonly lastMtimeNs: (volume: string) => bigint;
@@ -83,6 +86,11 @@ export class VolumeSet implements Volumes, TokenCeilings {
   async start(): Promise<void> {
     await this.#refuseOverlaps();
     await Promise.all(this.all().map((volume) => volume.start()));
+  }
+
+  /** `null`: every one. See `SwitchedVolume.renew`. */
+  renew(name: string | null): void {
+    for (const volume of name === null ? this.all() : [this.get(name)]) volume.renew();
   }
 
   async stop(): Promise<void> {
@@ -144,20 +152,31 @@ export class VolumeSet implements Volumes, TokenCeilings {
       clock,
     });
     this.#lanes.set(policy.name, lane);
-    const volume: SwitchedVolume = new SwitchedVolume({ policy, clock, onChange, start: (mode) => this.#attempt(volume, lane, mode) });
+    const volume: SwitchedVolume = new SwitchedVolume({
+      policy,
+      clock,
+      onChange,
+      notice: () => this.#notice(policy.name),
+      start: (mode) => this.#attempt(volume, lane, mode),
+    });
     return volume;
+  }
+
+  #notice(name: string): string | null {
+    const journal = this.#options.takenFrom(name);
+    return journal === null ? null : `Taken over from the journal ${journal}: audit records and idempotency keys of before are there.`;
   }
 
   async #attempt(volume: SwitchedVolume, lane: Lane, mode: StartMode): Promise<VolumeStartResult> {
     const { policy } = volume;
-    const { clock, random, gatewayUuid, journalUuid, markedAsBackup, record, journalKnows, writerOf, endOldProcess, onStampFailure } = this.#options;
+    const { clock, random, titles, journalUuid, markedAsBackup, record, journalKnows, writerOf, endOldProcess, onStampFailure } = this.#options;
     // Unknown counts as a network: every call then goes through the lane, with its deadline.
     const fileSystem = await this.#fileSystem(policy);
     return startVolume<ProbeReport>(
       {
         policy,
         calls: fileCalls(fileSystem?.local ?? false, lane),
-        owner: gatewayUuid,
+        titles,
         journalUuid,
         markedAsBackup,
         journalKnows: () => journalKnows(policy.name),

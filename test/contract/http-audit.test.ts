@@ -212,7 +212,7 @@ test('health, readiness, metrics and volumes', async () => {
   expect((await api().get('/readyz').expect(200)).body).toEqual({
     ready: true,
     journal: { healthy: true, head_seq: 2, head_hash: '01', reason: null },
-    coordinator: { kind: 'embedded', state: 'connected', session_ms: null },
+    coordinator: { kind: 'embedded', state: 'connected', session_ms: null, proof_age_ms: null, reason: null },
     volumes: [
       {
         name: 'demo',

@@ -135,7 +135,7 @@ describe('health', () => {
       {
         ready: true,
         journal: { healthy: true, head_seq: expect.any(Number), head_hash: expect.stringMatching(/^[0-9a-f]{64}$/), reason: null },
-        coordinator: { kind: 'embedded', state: 'connected', session_ms: null },
+        coordinator: { kind: 'embedded', state: 'connected', session_ms: null, proof_age_ms: null, reason: null },
         volumes: [
           { name: 'v', state: 'open', fence_level: 'incarnation', reason: null },
           { name: 'still', state: 'read_only' },

@@ -58,7 +58,7 @@ describe('the snapshot', () => {
       sessions: expect.arrayContaining([expect.objectContaining({ session_ref: session['session_ref'], client_id: 'batch-7', lease_count: 1 })]),
       locks: [{ resource: 'locks/a', holders: [{ lease_ref: held.lease_ref }], waiters: [{ client_id: 'patient' }], queue_length: 1 }],
       wait_for: [{ holder_lease_ref: held.lease_ref, resource: 'locks/a' }],
-      coordinator: { kind: 'embedded', state: 'connected', session_ms: null },
+      coordinator: { kind: 'embedded', state: 'connected', session_ms: null, proof_age_ms: null, reason: null },
       volumes: [
         { name: 'v', state: 'open' },
         { name: 'w', state: 'open' },

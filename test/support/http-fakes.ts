@@ -176,7 +176,7 @@ export function fakeDeps(settings: Partial<HttpSettings> = {}): FakeDeps {
       readiness: () => ({
         ready: true,
         journal: { healthy: true, headSeq: 2, headHash: '01', reason: null },
-        coordinator: { kind: 'embedded', state: 'connected', sessionMs: null },
+        coordinator: { kind: 'embedded', state: 'connected', sessionMs: null, proofAgeMs: null, reason: null },
         volumes: [{ name: 'demo', state: 'open', fenceLevel: 'incarnation', reason: null, space: null }],
       }),
     },
@@ -195,7 +195,7 @@ export function fakeDeps(settings: Partial<HttpSettings> = {}): FakeDeps {
         sessions: [sessionView],
         locks: [],
         waitFor: [],
-        coordinator: { kind: 'embedded', state: 'connected', sessionMs: null },
+        coordinator: { kind: 'embedded', state: 'connected', sessionMs: null, proofAgeMs: null, reason: null },
         volumes: [],
       }),
       fix: async (_caller, { findingId, dryRun }) => {

@@ -5,6 +5,7 @@ import type { OperationKnown } from '../../src/domain/journal.ts';
 import type { SettledIntent, VolumeRecord, WriterState } from '../../src/domain/recovery.ts';
 import { type Resource, resourceOf } from '../../src/domain/resource.ts';
 import type { VolumePolicy } from '../../src/domain/volume.ts';
+import { soleTitles, type VolumeTitles } from '../../src/domain/volume-title.ts';
 import { fileCalls } from '../../src/storage/file-calls.ts';
 import { type FileVolume, openFileVolume } from '../../src/storage/file-volume.ts';
 import { Lane } from '../../src/storage/lane.ts';
@@ -22,6 +23,7 @@ export class MemoryRecord implements VolumeRecord {
   readonly directories: string[] = [];
   readonly intents: Intent[] = [];
   readonly known = new Set<string>();
+  readonly takeOvers: { readonly from: string; readonly floor: bigint }[] = [];
   outcomes: SettledIntent[] = [];
   /** The process that commits now; dies like its volume. */
   kill = new KillSwitch(0);
@@ -45,6 +47,11 @@ export class MemoryRecord implements VolumeRecord {
   async gone(incarnation: string): Promise<void> {
     this.kill.step();
     this.directories.splice(this.directories.indexOf(incarnation), 1);
+  }
+
+  async takenOver(from: string, floor: bigint): Promise<void> {
+    this.kill.step();
+    this.takeOvers.push({ from, floor });
   }
 
   /** Outcomes are written down, but the intents stay unsettled until `forget`: recovery may be asked again. */
@@ -71,6 +78,7 @@ export type Opened = Extract<VolumeStartResult, { kind: 'open' }> & { readonly v
 export interface Life {
   readonly killAt?: number;
   readonly owner?: string;
+  readonly titles?: VolumeTitles;
   readonly journalUuid?: string;
   readonly journalKnows?: bigint | null;
   readonly backup?: boolean;
@@ -111,7 +119,7 @@ export class LivingVolume {
       clock: this.clock,
       calls: this.kill.over(fileCalls(!ON_NFS, lane)),
       record: this.record,
-      owner: life.owner ?? 'gateway-1',
+      titles: life.titles ?? soleTitles(life.owner ?? 'gateway-1'),
       journalUuid: life.journalUuid ?? 'journal-1',
       journalKnows: () => life.journalKnows ?? null,
       markedAsBackup: () => life.backup ?? false,
@@ -134,7 +142,7 @@ export class LivingVolume {
   /** Starts and insists that the volume opens. */
   async open(life: Life = {}): Promise<Opened> {
     const result = await this.start(life);
-    if (result.kind !== 'open') throw new Error(`the volume is ${result.kind}: ${result.reason}`);
+    if (result.kind !== 'open') throw new Error(`the volume is ${JSON.stringify(result)}`);
     return result as Opened;
   }
 

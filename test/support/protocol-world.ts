@@ -2,7 +2,7 @@ import type { LeaseMode } from '../../src/domain/lease.ts';
 import { conflict } from '../../src/locks/decision.ts';
 import { contenderPrefix, parseChild } from '../../src/locks/zookeeper/lock-node.ts';
 import { decide, without } from '../../src/locks/zookeeper/protocol.ts';
-import type { NextState, NodeState } from '../../src/locks/zookeeper/resource-node.ts';
+import { FREE, type NextState, type NodeState } from '../../src/locks/zookeeper/resource-node.ts';
 
 export interface Contending {
   readonly mode: LeaseMode;
@@ -43,8 +43,6 @@ interface World {
   processes: Process[];
 }
 
-const EMPTY: NodeState = { holders: [], upgrade: null, delay: null };
-
 /** Walks every order in which contenders, the server and faults can interleave. @returns what went wrong, or how many worlds were seen. */
 export function explore(options: WorldOptions): { readonly worlds: number; readonly violation: string | null; readonly heldBy: ReadonlySet<number> } {
   const seen = new Set<string>();
@@ -81,7 +79,7 @@ function initial({ contenders }: WorldOptions): World {
     minted: 0,
     token: 0,
   });
-  return { zxid: 1, version: 0, state: EMPTY, children: [], sequence: 0, faults: 0, processes: contenders.map(process) };
+  return { zxid: 1, version: 0, state: FREE, children: [], sequence: 0, faults: 0, processes: contenders.map(process) };
 }
 
 /** Two of them use the resource at once although neither's child is gone; or a token that is not the one of the grant. */
@@ -169,6 +167,7 @@ function move(world: World, process: Process, index: number, options: WorldOptio
           : without(
               process.state,
               process.state.holders.filter(({ node }) => node === process.node),
+              true,
             );
       process.phase = 'unset';
       return true;
@@ -216,7 +215,7 @@ function commit(world: World, process: Process): boolean {
   world.zxid += 1;
   world.version += 1;
   const token = BigInt(world.zxid);
-  world.state = { ...EMPTY, holders: process.next.holders.map((holder) => ({ ...holder, token: holder.token ?? token })) };
+  world.state = { ...FREE, holders: process.next.holders.map((holder) => ({ ...holder, token: holder.token ?? token })) };
   if (process.granting) {
     process.minted = world.zxid;
     process.token = world.zxid;

@@ -1,6 +1,7 @@
 import type { CoordinatorReadiness } from '../../src/domain/health.ts';
 import type { Coordination } from '../../src/locks/coordination.ts';
 import type { Lease } from '../../src/locks/lease-record.ts';
+import type { Titles } from '../../src/locks/zookeeper/place.ts';
 import { ZookeeperCoordinator } from '../../src/locks/zookeeper/zookeeper-coordinator.ts';
 import { type FakeClock, seededRandom } from './fake-clock.ts';
 import { FakeEnsemble, type FakeZk } from './fake-ensemble.ts';
@@ -32,12 +33,17 @@ function coordination(
   queueMax: (volume: string) => number,
 ): Coordination {
   const ensemble = new FakeEnsemble(() => clock.wallMs());
-  for (const path of ['/locks', '/locks/vol', '/locks/other']) ensemble.create(path, new Uint8Array(), '0', false);
+  for (const path of ['/locks', '/locks/.gateways', '/locks/vol', '/locks/other']) ensemble.create(path, new Uint8Array(), '0', false);
   const client = ensemble.open();
   const coordinator = new ZookeeperCoordinator<Lease>({ clock, random: seededRandom(7), root: '/locks', queueMax });
-  coordinator.begin({ client, base: 0n, usable: () => client.state === 'connected' });
+  const titles: Titles = {
+    owns: () => true,
+    incarnations: () => client.children('/locks/.gateways'),
+    cleared: async () => true,
+  };
+  coordinator.begin({ client, base: () => 0n, usable: () => client.state === 'connected', titles });
   Object.assign(made, { ensemble, client, coordinator });
-  const readiness = (): CoordinatorReadiness => ({ kind: 'zookeeper', state: 'connected', sessionMs: 15_000 });
+  const readiness = (): CoordinatorReadiness => ({ kind: 'zookeeper', state: 'connected', sessionMs: 15_000, proofAgeMs: 0, reason: null });
   return {
     coordinator,
     seating: null,

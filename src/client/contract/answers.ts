@@ -382,6 +382,8 @@ export interface CoordinatorState {
   readonly kind: 'embedded' | 'zookeeper';
   readonly state: 'connected' | 'suspended' | 'reconnected' | 'lost';
   readonly session_ms: number | null;
+  readonly proof_age_ms: number | null;
+  readonly reason: string | null;
 }
 
 export interface VolumeReadiness {

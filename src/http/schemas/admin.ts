@@ -35,6 +35,8 @@ export const CoordinatorState = Type.Object({
   kind: answerOneOf(['embedded', 'zookeeper'] as const),
   state: answerOneOf(['connected', 'suspended', 'reconnected', 'lost'] as const),
   session_ms: nullableInteger(),
+  proof_age_ms: nullableInteger('How long ago the request was sent whose answer proved the session'),
+  reason: nullableString('Why nothing is granted although there is contact'),
 });
 export const VolumeReady = Type.Object({
   name: Type.String(),

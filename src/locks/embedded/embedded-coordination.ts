@@ -11,7 +11,7 @@ export function embeddedCoordination(clock: Clock, queueMax: (volume: string) =>
   return {
     coordinator,
     seating: coordinator,
-    readiness: () => ({ kind: 'embedded', state: 'connected', sessionMs: null }),
+    readiness: () => ({ kind: 'embedded', state: 'connected', sessionMs: null, proofAgeMs: null, reason: null }),
     refusal: () => null,
     remainderMs: () => Number.POSITIVE_INFINITY,
     onState: () => undefined,

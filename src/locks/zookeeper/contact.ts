@@ -41,6 +41,11 @@ export class Contact {
     return this.state === 'connected' || this.#state === 'reconnected';
   }
 
+  /** How old the proof is, ms. */
+  get proofAgeMs(): number {
+    return Math.max(0, this.#ageMs());
+  }
+
   /** How long from now everything held here is certainly still ours, ms. */
   get remainderMs(): number {
     return this.#state === 'lost' ? 0 : Math.max(0, this.#provenMs + (this.#sessionMs * 2) / 3 - this.#clock.monotonicMs());

@@ -1,23 +1,22 @@
-import { LIMITS } from '../../domain/limits.ts';
 import type { Claim } from '../coordinator.ts';
 import type { Contender, ResourceEntry } from '../embedded/resource-entry.ts';
 import { ChildWatches } from './child-watches.ts';
 import { Children } from './children.ts';
 import { unavailable } from './contact-refusals.ts';
 import { LockDelay } from './lock-delay.ts';
-import { lineSequence, SEQUENCE_RENEW } from './lock-node.ts';
-import { lookAt, type View } from './node-look.ts';
+import { isSpent, lookAt, type View } from './node-look.ts';
+import { NumberRequests } from './number-requests.ts';
 import { decide } from './protocol.ts';
 import type { HolderEntry, NextState, NodeState } from './resource-node.ts';
-import { type NodeLineHost, newStand, type Stand } from './stand.ts';
-import { keptChildren, names, upgraderTarget, waitingByChild, weakened } from './stands.ts';
+import { type NodeLineHost, newStand, type Stand, standAnew } from './stand.ts';
+import { childless, keptChildren, names, noteChildren, queueing, upgraderTarget, waitingByChild, weakened } from './stands.ts';
+import { StepLoop } from './step-loop.ts';
 import { setGrant, setState, setUpgrade } from './version-checked.ts';
 import { wantedState } from './wanted-state.ts';
-import { ZkError } from './zk-client.ts';
 
 /**
  * Our claims at the node of one resource: looks, decides by `protocol.ts`, and changes the node by version-checked `set` (R1, R7).
- * One step at a time; whatever happens meanwhile asks for another. After any unknown outcome the next look begins with `sync`.
+ * After any unknown outcome the next look begins with `sync`.
  */
 export class NodeLine<C extends Claim> {
   readonly entry: ResourceEntry<C>;
@@ -25,13 +24,13 @@ export class NodeLine<C extends Claim> {
   readonly #host: NodeLineHost<C>;
   readonly #children: Children;
   readonly #stands = new Map<string, Stand<C>>();
-  readonly #fences: { resolve(mzxid: bigint): void; reject(reason: Error): void }[] = [];
+  readonly #numbers = new NumberRequests();
   readonly #watches: ChildWatches;
   readonly #looked: (() => void)[] = [];
-  #running = false;
-  #again = false;
+  readonly #steps: StepLoop;
   #doubt = false;
   readonly #delay: LockDelay;
+  #breakUntilMs: number | null = null;
   #last: View | null = null;
 
   constructor(host: NodeLineHost<C>, entry: ResourceEntry<C>, path: string) {
@@ -41,10 +40,19 @@ export class NodeLine<C extends Claim> {
     this.#children = new Children(host.client, path);
     this.#watches = new ChildWatches(host.client, path);
     this.#delay = new LockDelay(host.clock, entry, () => this.nudge());
+    this.#steps = new StepLoop({
+      clock: host.clock,
+      step: () => this.#step(),
+      over: () => host.over(),
+      onFailed: () => {
+        this.#doubt = true;
+      },
+      onRest: () => this.#rest(),
+    });
   }
 
   join(claim: C, contender: Contender<C>): Stand<C> {
-    const stand = newStand(claim, contender, this.#guid());
+    const stand = newStand(claim, contender, this.#host.random);
     this.#stands.set(claim.leaseRef, stand);
     this.nudge();
     return stand;
@@ -57,9 +65,16 @@ export class NodeLine<C extends Claim> {
     this.nudge();
   }
 
+  /** A break's grace period begins, or is over (`null`): the node says so, for whoever looks at it. */
+  breaking(untilMs: number | null): void {
+    this.#breakUntilMs = untilMs;
+    this.entry.closed = untilMs !== null;
+    this.nudge();
+  }
+
   /** Mints a number that nobody gets. */
   fence(): Promise<bigint> {
-    const minted = new Promise<bigint>((resolve, reject) => this.#fences.push({ resolve, reject }));
+    const minted = this.#numbers.ask();
     this.nudge();
     return minted;
   }
@@ -78,11 +93,11 @@ export class NodeLine<C extends Claim> {
 
   /** How many of ours stand in line, or are about to. */
   get queueing(): number {
-    return [...this.#stands.values()].filter(({ phase }) => phase === 'joining' || phase === 'waiting').length;
+    return queueing(this.#stands.values());
   }
 
   get idle(): boolean {
-    return !this.#running && this.#stands.size === 0 && this.#fences.length === 0 && !this.#delay.running && this.entry.idle;
+    return !this.#steps.running && this.#stands.size === 0 && this.#numbers.count === 0 && !this.#delay.running && this.entry.idle;
   }
 
   /** A watch on a child fired. */
@@ -98,51 +113,41 @@ export class NodeLine<C extends Claim> {
   }
 
   nudge(): void {
-    this.#again = true;
-    if (this.#running) return;
-    this.#running = true;
-    void this.#run();
+    this.#steps.nudge();
   }
 
   stop(): void {
     this.#delay.stop();
     for (const done of this.#looked.splice(0)) done();
-    for (const fence of this.#fences.splice(0)) fence.reject(unavailable());
+    this.#numbers.reject(unavailable());
   }
 
-  async #run(): Promise<void> {
-    while (this.#again && !this.#host.over()) {
-      this.#again = false;
-      try {
-        const asked = this.#looked.length;
-        await this.#lookAndAct();
-        for (const done of this.#looked.splice(0, asked)) done();
-      } catch (thrown) {
-        this.#doubt = true;
-        this.#again = true;
-        if (thrown instanceof ZkError && thrown.failure === 'session_over') break;
-        await new Promise<void>((resolve) => this.#host.clock.after(LIMITS.zookeeperRetryMs, resolve));
-      }
-    }
-    this.#running = false;
+  async #step(): Promise<void> {
+    const asked = this.#looked.length;
+    await this.#lookAndAct();
+    for (const done of this.#looked.splice(0, asked)) done();
+  }
+
+  #rest(): void {
     if (!this.idle) return;
     const last = this.#last;
-    if (last !== null && last.cversion > SEQUENCE_RENEW && !this.#host.over()) this.#children.forget(last.version);
+    if (last !== null && isSpent(last) && !this.#host.over()) this.#children.forget(last.version);
     this.#host.idle(this);
   }
 
   async #lookAndAct(): Promise<void> {
     const view = await this.#look();
     if (view === null) {
-      this.#again = true;
+      this.nudge();
       return;
     }
     this.#last = view;
-    this.#noteChildren(view);
+    noteChildren(this.#stands.values(), view.children, (stand) => this.#childGone(stand));
     this.#adopt(view);
     if (view.state.delay === null) this.#delay.cleared();
-    const wishes = { stands: this.#stands, upgrader: this.entry.upgrader, delayOver: this.#delay.over };
-    const next = wantedState(view.state, wishes) ?? (this.#fences.length > 0 ? view.state : null);
+    const { upgrader } = this.entry;
+    const wishes = { stands: this.#stands, upgrader, delayOver: this.#delay.over, breakUntilMs: this.#breakUntilMs };
+    const next = wantedState(view.state, wishes) ?? (this.#numbers.count > 0 ? view.state : null);
     if (next !== null) {
       await this.#change(view, next);
       return;
@@ -158,33 +163,22 @@ export class NodeLine<C extends Claim> {
       await client.sync(this.path);
       this.#doubt = false;
     }
-    const joining = [...this.#stands.values()].filter(({ phase, child }) => phase === 'joining' && child === null);
-    const view = await lookAt(client, this.path, this.#children, joining);
+    const granting = this.#host.mayGrant(this.entry) && (this.queueing > 0 || this.entry.upgrader !== null);
+    const view = await lookAt(
+      client,
+      this.path,
+      this.#children,
+      childless(this.#stands.values()),
+      granting ? () => this.#host.titles.incarnations() : null,
+    );
     return view === 'no_node' ? this.#nodeGone() : view;
   }
 
   #nodeGone(): null {
     this.#children.unknown();
     for (const stand of this.#stands.values()) if (stand.phase !== 'joining') this.#childGone(stand);
-    if (this.#stands.size === 0) for (const fence of this.#fences.splice(0)) fence.resolve(0n);
+    if (this.#stands.size === 0) this.#numbers.answer(this.#numbers.count, 0n);
     return null;
-  }
-
-  /** New contenders take their place in line; those whose child somebody deleted stand in line anew, or hold no more. */
-  #noteChildren({ children }: View): void {
-    const byName = new Map(children.map((child) => [child.name, child]));
-    for (const stand of this.#stands.values()) {
-      const known = stand.child === null ? undefined : byName.get(stand.child.name);
-      if (known === undefined) {
-        if (stand.child !== null && stand.phase !== 'joining') this.#childGone(stand);
-        continue;
-      }
-      stand.child = known;
-      if (stand.phase !== 'joining') continue;
-      stand.phase = 'waiting';
-      stand.contender.sequence = lineSequence(known);
-      this.entry.line.add(stand.contender);
-    }
   }
 
   #childGone(stand: Stand<C>): void {
@@ -195,11 +189,8 @@ export class NodeLine<C extends Claim> {
       stand.child = null;
     } else if (stand.phase === 'waiting') {
       this.entry.line.remove(stand.contender);
-      stand.phase = 'joining';
-      stand.guid = this.#guid();
-      stand.child = null;
-      stand.childVersion = 0;
-      this.#again = true;
+      standAnew(stand, this.#host.random);
+      this.nudge();
     }
   }
 
@@ -226,12 +217,11 @@ export class NodeLine<C extends Claim> {
   }
 
   async #change(view: View, next: NextState): Promise<void> {
-    const fences = [...this.#fences];
-    this.#again = true;
+    const asked = this.#numbers.count;
+    this.nudge();
     const stat = await setState(this.#host.client, this.path, next, view.version);
     if (stat === null) return;
-    for (const fence of fences) fence.resolve(stat.mzxid);
-    this.#fences.splice(0, fences.length);
+    this.#numbers.answer(asked, stat.mzxid);
     if (next.delay === null) this.#delay.cleared();
     else if (next.delay.untilMs === null) this.#delay.begin(next.delay.ms);
     await Promise.all(weakened(view.state, next, this.#stands).map((stand) => this.#children.touch(stand)));
@@ -243,7 +233,7 @@ export class NodeLine<C extends Claim> {
     const left = [...this.#stands.values()].filter(({ phase }) => phase === 'leaving').filter(({ claim }) => !names(state, claim));
     await Promise.all(left.map((stand) => this.#children.leave(stand)));
     for (const { claim } of left) this.#stands.delete(claim.leaseRef);
-    if (left.length > 0) this.#again = true;
+    if (left.length > 0) this.nudge();
   }
 
   async #decide(view: View): Promise<void> {
@@ -252,14 +242,22 @@ export class NodeLine<C extends Claim> {
     const step = decide({ state, children: [...view.children, ...keptChildren(state, this.#stands)], own: new Set(own.keys()) });
     if (step.kind === 'clear') await this.#change(view, step.next);
     else if (step.kind === 'delayed') this.#delay.begin(state.delay?.ms ?? 0);
+    else if ((step.kind === 'upgrade' || step.kind === 'grant') && !(await this.#isCleared(view))) return;
     else if (step.kind === 'upgrade') await this.#upgrade(view, step.holder);
     else if (step.kind === 'grant') await this.#grant(view, own.get(step.child.name));
-    else if (await this.#watches.watch(new Set([...step.watches.values(), ...upgraderTarget(state, this.#stands)]))) this.#again = true;
+    else if (await this.#watches.watch(new Set([...step.watches.values(), ...upgraderTarget(state, this.#stands)]))) this.nudge();
     if (step.kind === 'delayed' || step.kind === 'wait') this.#announce(state);
   }
 
+  /** What a dead incarnation left on the volume is fenced before anybody is granted; we are nudged when that is done. */
+  async #isCleared({ incarnations }: View): Promise<boolean> {
+    if (incarnations !== null) return this.#host.titles.cleared(this.entry.resource.volume, incarnations);
+    if (this.#host.mayGrant(this.entry)) this.nudge();
+    return false;
+  }
+
   async #grant(view: View, stand: Stand<C> | undefined): Promise<void> {
-    this.#again = true;
+    this.nudge();
     if (stand === undefined) return;
     if (!stand.claim.isLive()) {
       this.#host.lapsed(stand);
@@ -272,7 +270,7 @@ export class NodeLine<C extends Claim> {
   async #upgrade(view: View, holder: HolderEntry): Promise<void> {
     const stand = this.#stands.get(holder.lease);
     if (stand === undefined || stand.phase !== 'holding' || !this.#upgrades(stand)) return;
-    this.#again = true;
+    this.nudge();
     const mzxid = await setUpgrade(this.#host.client, this.path, view, holder);
     if (mzxid === null) return;
     // Whoever watches it wakes: its mode has changed.
@@ -289,9 +287,5 @@ export class NodeLine<C extends Claim> {
       stand.announced = true;
       this.#host.waits(stand);
     }
-  }
-
-  #guid(): string {
-    return Buffer.from(this.#host.random.bytes(16)).toString('hex');
   }
 }

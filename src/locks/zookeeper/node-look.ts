@@ -1,6 +1,6 @@
 import type { Claim } from '../coordinator.ts';
 import type { Children } from './children.ts';
-import { type Child, parseChild } from './lock-node.ts';
+import { type Child, parseChild, SEQUENCE_RENEW } from './lock-node.ts';
 import { decodeState, type NodeState } from './resource-node.ts';
 import type { Stand } from './stand.ts';
 import { type ZkClient, ZkError } from './zk-client.ts';
@@ -11,11 +11,15 @@ export interface View {
   /** Counts changes of the list of children. */
   readonly cversion: number;
   readonly children: readonly Child[];
+  /** Every registered incarnation, read behind the rest; `null` when nobody of ours can be granted by this look. */
+  readonly incarnations: readonly string[] | null;
 }
+
+type Incarnations = () => Promise<{ readonly connection: number; readonly names: readonly string[] }>;
 
 /**
  * One look at a resource's node, in the order that `protocol.ts` asks for: `get`, then `children`, on one connection. The creates
- * of contenders that have no child yet go down the pipe before it.
+ * of contenders that have no child yet go down the pipe before it, the read of the incarnations behind it.
  * @returns `null` when the pair is worth nothing, `no_node` when there is no such node.
  */
 export async function lookAt<C extends Claim>(
@@ -23,21 +27,35 @@ export async function lookAt<C extends Claim>(
   path: string,
   children: Children,
   joining: readonly Stand<C>[],
+  incarnations: Incarnations | null,
 ): Promise<View | 'no_node' | null> {
   const joined = Promise.allSettled(joining.map((stand) => children.join(stand, stand.contender.priority)));
-  const reads = Promise.allSettled([client.get(path), client.children(path)]);
+  const reads = Promise.allSettled([client.get(path), client.children(path), incarnations?.() ?? null]);
   const failed = (await joined).find((result) => result.status === 'rejected');
-  const [data, list] = await reads;
+  const [data, list, registered] = await reads;
   if (failed !== undefined) throw failed.reason;
   if (data.status === 'rejected') return absent(data.reason);
   if (list.status === 'rejected') return absent(list.reason);
+  if (registered.status === 'rejected') throw registered.reason;
   if (data.value.connection !== list.value.connection) return null;
+  if (registered.value !== null && registered.value.connection !== list.value.connection) return null;
   const numbered = await children.numbered(list.value.names.map(parseChild));
   const { stat } = data.value;
-  return { state: decodeState(data.value.data, stat), version: stat.version, cversion: stat.cversion, children: numbered };
+  return {
+    state: decodeState(data.value.data, stat),
+    version: stat.version,
+    cversion: stat.cversion,
+    children: numbered,
+    incarnations: registered.value?.names ?? null,
+  };
 }
 
 function absent(reason: unknown): 'no_node' {
   if (reason instanceof ZkError && reason.failure === 'no_node') return 'no_node';
   throw reason;
+}
+
+/** Nobody needs the node, and its counter comes near its end: the next one who needs it makes it anew. */
+export function isSpent({ cversion, state, children }: View): boolean {
+  return cversion > SEQUENCE_RENEW && children.length === 0 && state.holders.length === 0 && state.delay === null;
 }

@@ -7,9 +7,20 @@ import type { ZkClient } from './zk-client.ts';
 export interface ZkEpoch {
   readonly client: ZkClient;
   /** Tokens seen by clients are `base` + mzxid. */
-  readonly base: bigint;
+  base(): bigint;
   /** Whether the session is proven now. */
   usable(): boolean;
+  readonly titles: Titles;
+}
+
+/** Which volumes the session may grant on. */
+export interface Titles {
+  /** False: its title is another's, or not ours yet, or what dead incarnations left there is not fenced. */
+  owns(volume: string): boolean;
+  /** Every registered incarnation. For a grant to be read behind the decision's reads, on their connection. */
+  incarnations(): Promise<{ readonly connection: number; readonly names: readonly string[] }>;
+  /** Whether none of `names` but ourselves has anything on the volume. If one has, the title is lost until that is fenced. */
+  cleared(volume: string, names: readonly string[]): Promise<boolean>;
 }
 
 export interface ZookeeperCoordinatorOptions {

@@ -26,10 +26,13 @@ export type Step =
 export function decide({ state, children, own }: Look): Step {
   const names = new Set(children.map(({ name }) => name));
   const gone = state.holders.filter(({ node }) => !names.has(node));
-  if (gone.length > 0) return { kind: 'clear', gone, next: without(state, gone) };
+  if (gone.length > 0) return { kind: 'clear', gone, next: without(state, gone, false) };
   if (state.delay !== null) return { kind: 'delayed' };
   const upgrader = state.holders.find(({ lease }) => lease === state.upgrade) ?? null;
   const line = lineOf(state, children);
+  // Somebody is being broken: until he is gone nobody is let in.
+  const broken = state.holders.find(({ lease }) => state.breaks.some((entry) => entry.lease === lease)) ?? null;
+  if (broken !== null) return { kind: 'wait', watches: watches(state, line, own, broken) };
   const { upgrade, admitted } = admit(holdingOf(state.holders.map((holder) => ({ ...holder, upgrading: holder === upgrader }))), line);
   if (upgrade && upgrader !== null) return { kind: 'upgrade', holder: upgrader };
   const mine = admitted.find(({ child }) => own.has(child.name));
@@ -62,22 +65,38 @@ function foreign(child: Child): InLine {
   return { child, mode: 'exclusive', foreign: true };
 }
 
-function watches(state: NodeState, line: readonly InLine[], own: ReadonlySet<string>): ReadonlyMap<string, string> {
+/** `barrier`: whom those wait for who could be let in beside all others. */
+function watches(
+  state: NodeState,
+  line: readonly InLine[],
+  own: ReadonlySet<string>,
+  barrier: HolderEntry | null = null,
+): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const holders = state.holders.map(({ node, mode, lease }) => ({ mode, upgrading: lease === state.upgrade, node }));
   for (const [i, self] of line.entries()) {
     if (!own.has(self.child.name)) continue;
     const target = watched<Standing & { readonly node?: string; readonly child?: Child }>(self, holders, line.slice(0, i));
-    const name = target?.node ?? target?.child?.name;
+    const name = target?.node ?? target?.child?.name ?? barrier?.node;
     if (name !== undefined) found.set(self.child.name, name);
   }
   return found;
 }
 
-/** The state without these holders; the longest of their lock-delays begins with the `set` (its own mtime), a running one stays. */
-export function without(state: NodeState, gone: readonly HolderEntry[]): NextState {
+/**
+ * The state without these holders; the longest of their lock-delays begins with the `set` (its own mtime), a running one stays.
+ * `clean`: they released, and their children are still there.
+ */
+export function without(state: NodeState, gone: readonly HolderEntry[], clean: boolean): NextState {
   const delayMs = Math.max(0, ...gone.map(({ lockDelayMs }) => lockDelayMs));
   const holders = state.holders.filter((holder) => !gone.includes(holder));
   const upgrade = holders.some(({ lease }) => lease === state.upgrade) ? state.upgrade : null;
-  return { holders, upgrade, delay: delayMs > 0 ? { ms: Math.max(delayMs, state.delay?.ms ?? 0), untilMs: null } : state.delay };
+  const breaks = state.breaks.filter(({ lease }) => holders.some((holder) => holder.lease === lease));
+  return {
+    holders,
+    upgrade,
+    breaks,
+    clean: gone.length === 0 ? state.clean : clean,
+    delay: delayMs > 0 ? { ms: Math.max(delayMs, state.delay?.ms ?? 0), untilMs: null } : state.delay,
+  };
 }

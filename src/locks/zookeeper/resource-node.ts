@@ -18,12 +18,22 @@ export interface HolderEntry {
   readonly lockDelayMs: number;
 }
 
+/** A lease that an administrator breaks, with the time that it has left. While one of them holds, nobody new is granted. */
+export interface BreakEntry {
+  readonly lease: string;
+  /** For people, by the wall clock of whoever was asked; its home ends it by its own. */
+  readonly untilMs: number;
+}
+
 export interface NodeState {
   readonly holders: readonly HolderEntry[];
   /** The lease of the holder that asks to become exclusive. */
   readonly upgrade: string | null;
   /** Nobody is granted for this long after an unclean end. */
   readonly delay: { readonly ms: number; readonly untilMs: number } | null;
+  readonly breaks: readonly BreakEntry[];
+  /** Whether the last holder that went had released; `null`: nobody ever held. */
+  readonly clean: boolean | null;
 }
 
 /** A holder or delay whose number this very `set` makes. */
@@ -31,11 +41,13 @@ export type NextState = {
   readonly holders: readonly (Omit<HolderEntry, 'token'> & { readonly token: bigint | null })[];
   readonly upgrade: string | null;
   readonly delay: { readonly ms: number; readonly untilMs: number | null } | null;
+  readonly breaks: readonly BreakEntry[];
+  readonly clean: boolean | null;
 };
 
-export const FREE: NodeState = { holders: [], upgrade: null, delay: null };
+export const FREE: NodeState = { holders: [], upgrade: null, delay: null, breaks: [], clean: null };
 
-export function encodeState({ holders, upgrade, delay }: NextState): Uint8Array {
+export function encodeState({ holders, upgrade, delay, breaks, clean }: NextState): Uint8Array {
   return Buffer.from(
     JSON.stringify({
       v: 1,
@@ -48,8 +60,10 @@ export function encodeState({ holders, upgrade, delay }: NextState): Uint8Array 
         lock_delay_ms: lockDelayMs,
       })),
       upgrade,
+      break: breaks.map(({ lease, untilMs }) => ({ lease, until: untilMs })),
       delay_ms: delay?.ms ?? null,
       delay_until: delay?.untilMs ?? null,
+      clean,
     }),
   );
 }
@@ -57,13 +71,15 @@ export function encodeState({ holders, upgrade, delay }: NextState): Uint8Array 
 /** Throws `RangeError` for what no version of ours wrote: then nobody is granted (fail closed). Empty: made by somebody else, free. */
 export function decodeState(data: Uint8Array, stat: Pick<ZkStat, 'mzxid' | 'mtimeMs'>): NodeState {
   if (data.byteLength === 0) return FREE;
-  const { v, holders, upgrade, delay_ms: delayMs, delay_until: until } = parsed(data);
-  if (v !== 1 || !Array.isArray(holders)) throw unreadable();
+  const { v, holders, upgrade, break: breaks, delay_ms: delayMs, delay_until: until, clean } = parsed(data);
+  if (v !== 1 || !Array.isArray(holders) || !Array.isArray(breaks)) throw unreadable();
   if (delayMs !== null && typeof delayMs !== 'number') throw unreadable();
   return {
     holders: holders.map((entry: unknown) => holderOf(entry, stat.mzxid)),
     upgrade: typeof upgrade === 'string' ? upgrade : null,
     delay: delayMs === null ? null : { ms: delayMs, untilMs: typeof until === 'number' ? until : stat.mtimeMs + delayMs },
+    breaks: breaks.map(breakOf),
+    clean: typeof clean === 'boolean' ? clean : null,
   };
 }
 
@@ -73,6 +89,9 @@ interface Written {
   readonly upgrade?: unknown;
   readonly delay_ms?: unknown;
   readonly delay_until?: unknown;
+  readonly break?: unknown;
+  readonly until?: unknown;
+  readonly clean?: unknown;
   readonly lease?: unknown;
   readonly node?: unknown;
   readonly mode?: unknown;
@@ -98,6 +117,11 @@ function holderOf(entry: unknown, mzxid: bigint): HolderEntry {
   if (mode !== 'exclusive' && mode !== 'shared') throw unreadable();
   if (token !== null && (typeof token !== 'string' || !/^[0-9]{1,19}$/.test(token))) throw unreadable();
   return { lease, node, mode, home, lockDelayMs: delay, token: token === null ? mzxid : BigInt(token) };
+}
+
+function breakOf(entry: unknown): BreakEntry {
+  if (!isRecord(entry) || typeof entry.lease !== 'string' || typeof entry.until !== 'number') throw unreadable();
+  return { lease: entry.lease, untilMs: entry.until };
 }
 
 function isRecord(value: unknown): value is Written {

@@ -4,6 +4,7 @@ import type { Claim } from '../coordinator.ts';
 import type { Contender, ResourceEntry } from '../embedded/resource-entry.ts';
 import type { Child } from './lock-node.ts';
 import type { NodeLine } from './node-line.ts';
+import type { Titles } from './place.ts';
 import type { ZkClient } from './zk-client.ts';
 
 /** One claim of ours at one resource's node. */
@@ -28,8 +29,9 @@ export interface NodeLineHost<C extends Claim> {
   readonly client: ZkClient;
   /** The session is over: nothing more is sent. */
   over(): boolean;
-  /** In contact, and no grace period of a break: somebody may be let in. */
+  /** In contact, the volume is ours, and no grace period of a break: somebody may be let in. */
   mayGrant(entry: ResourceEntry<C>): boolean;
+  readonly titles: Titles;
   /** The node has the grant and the child is still there. */
   took(stand: Stand<C>, mzxid: bigint): void;
   /** The node has it as exclusive now. */
@@ -41,7 +43,19 @@ export interface NodeLineHost<C extends Claim> {
   idle(line: NodeLine<C>): void;
 }
 
-export function newStand<C extends Claim>(claim: C, contender: Contender<C>, guid: string): Stand<C> {
+export function newStand<C extends Claim>(claim: C, contender: Contender<C>, random: Random): Stand<C> {
   const nothing = { child: null, childVersion: 0, doubtful: false, holdBackMs: 0, announced: false };
-  return { claim, contender, mode: claim.mode, phase: 'joining', guid, ...nothing };
+  return { claim, contender, mode: claim.mode, phase: 'joining', guid: guidFrom(random), ...nothing };
+}
+
+/** Its child is gone: the end of the line, under another name. */
+export function standAnew<C extends Claim>(stand: Stand<C>, random: Random): void {
+  stand.phase = 'joining';
+  stand.guid = guidFrom(random);
+  stand.child = null;
+  stand.childVersion = 0;
+}
+
+function guidFrom(random: Random): string {
+  return Buffer.from(random.bytes(16)).toString('hex');
 }

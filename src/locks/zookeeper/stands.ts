@@ -1,6 +1,6 @@
 import type { Claim } from '../coordinator.ts';
 import { watchedByUpgrader } from '../decision.ts';
-import { type Child, parseChild } from './lock-node.ts';
+import { type Child, lineSequence, parseChild } from './lock-node.ts';
 import type { NextState, NodeState } from './resource-node.ts';
 import type { Stand } from './stand.ts';
 
@@ -9,6 +9,16 @@ export function waitingByChild<C extends Claim>(stands: Iterable<Stand<C>>): Rea
   const waiting = new Map<string, Stand<C>>();
   for (const stand of stands) if (stand.phase === 'waiting' && stand.child !== null) waiting.set(stand.child.name, stand);
   return waiting;
+}
+
+/** How many stand in line, or are about to. */
+export function queueing<C extends Claim>(stands: Iterable<Stand<C>>): number {
+  return [...stands].filter(({ phase }) => phase === 'joining' || phase === 'waiting').length;
+}
+
+/** Those whose child is to be made by the next look. */
+export function childless<C extends Claim>(stands: Iterable<Stand<C>>): readonly Stand<C>[] {
+  return [...stands].filter(({ phase, child }) => phase === 'joining' && child === null);
 }
 
 /** A holder of ours whose child somebody deleted stays in the node until its commit sections have left (I1). */
@@ -35,4 +45,21 @@ export function weakened<C extends Claim>(before: NodeState, next: NextState, st
     const stand = mode === 'exclusive' && shared.has(lease) ? stands.get(lease) : undefined;
     return stand === undefined ? [] : [stand];
   });
+}
+
+/** New contenders take their place in line; `onGone` is told of those whose child somebody deleted. */
+export function noteChildren<C extends Claim>(stands: Iterable<Stand<C>>, children: readonly Child[], onGone: (stand: Stand<C>) => void): void {
+  const byName = new Map(children.map((child) => [child.name, child]));
+  for (const stand of stands) {
+    const known = stand.child === null ? undefined : byName.get(stand.child.name);
+    if (known === undefined) {
+      if (stand.child !== null && stand.phase !== 'joining') onGone(stand);
+      continue;
+    }
+    stand.child = known;
+    if (stand.phase !== 'joining') continue;
+    stand.phase = 'waiting';
+    stand.contender.sequence = lineSequence(known);
+    stand.contender.entry.line.add(stand.contender);
+  }
 }

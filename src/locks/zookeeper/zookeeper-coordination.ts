@@ -1,12 +1,17 @@
 import type { Clock, Random } from '../../domain/clock.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { CoordinatorReadiness } from '../../domain/health.ts';
+import type { OwnerNames, VolumeTitle, VolumeTitles } from '../../domain/volume-title.ts';
 import type { Coordination } from '../coordination.ts';
 import type { Lease } from '../lease-record.ts';
 import { Contact, type ContactState } from './contact.ts';
 import { suspended, unavailable } from './contact-refusals.ts';
-import { type Registration, raiseBase, register } from './registry.ts';
+import { raiseBase, readIdentity } from './identity.ts';
+import { Incarnations } from './incarnations.ts';
+import { type Registration, register } from './registry.ts';
 import { SessionProof } from './session-proof.ts';
+import { answered, connected, parseSession, storedSession } from './session-start.ts';
+import { SessionTitles } from './session-titles.ts';
 import type { ZkClient, ZkSession } from './zk-client.ts';
 import { ZookeeperCoordinator } from './zookeeper-coordinator.ts';
 
@@ -18,10 +23,13 @@ export interface ZookeeperCoordinationOptions {
   readonly root: string;
   readonly sessionMs: number;
   readonly gatewayUuid: string;
-  readonly volumes: readonly string[];
   readonly queueMax: (volume: string) => number;
   /** What an earlier process of this gateway left. */
-  readonly before: { readonly coordinatorId: string | null; readonly session: string | null; readonly highestToken: bigint | null };
+  readonly before: { readonly coordinatorId: string | null; readonly session: string | null };
+  /** The highest token that the journal knows at this moment. */
+  readonly highestToken: () => bigint | null;
+  /** `null`: every volume; it was claimed through a session that is lost, or its title was taken away. */
+  readonly onUntitled: (volume: string | null) => void;
   /** Durable facts: `zookeeper_session`, `coordinator_id`. */
   readonly remember: (name: string, value: string) => Promise<void>;
   readonly log: (detail: string) => void;
@@ -31,7 +39,9 @@ interface Live {
   readonly client: ZkClient;
   readonly contact: Contact;
   readonly proof: SessionProof;
+  readonly titles: SessionTitles;
   readonly coordinatorId: string;
+  base: bigint;
 }
 
 export const SESSION_FACT = 'zookeeper_session';
@@ -41,7 +51,7 @@ export const COORDINATOR_FACT = 'coordinator_id';
  * One session with the ensemble after the other: registered, proven, and given up when it can be proven no more (R12). A lost one
  * voids everything that was held through it before the next is begun.
  */
-export class ZookeeperCoordination implements Coordination {
+export class ZookeeperCoordination implements Coordination, VolumeTitles {
   readonly coordinator: ZookeeperCoordinator<Lease>;
   readonly seating = null;
   readonly #options: ZookeeperCoordinationOptions;
@@ -51,12 +61,14 @@ export class ZookeeperCoordination implements Coordination {
   /** Why nothing may be granted although there is contact: tokens could fall. */
   #distrust: string | null = null;
   #trusted: string | null;
+  /** The coordinator of an earlier start; what is on volumes may still name it. */
+  readonly #formerly: string | null;
   #stopped = false;
 
   constructor(options: ZookeeperCoordinationOptions) {
     const { clock, random, root, queueMax } = options;
     this.#options = options;
-    this.#trusted = options.before.coordinatorId;
+    this.#trusted = this.#formerly = options.before.coordinatorId;
     this.coordinator = new ZookeeperCoordinator<Lease>({ clock, random, root, queueMax });
   }
 
@@ -68,7 +80,9 @@ export class ZookeeperCoordination implements Coordination {
   }
 
   readiness(): CoordinatorReadiness {
-    return { kind: 'zookeeper', state: this.#live?.contact.state ?? 'lost', sessionMs: this.#options.sessionMs };
+    const contact = this.#live?.contact ?? null;
+    const state = contact?.state ?? 'lost';
+    return { kind: 'zookeeper', state, sessionMs: this.#options.sessionMs, proofAgeMs: contact?.proofAgeMs ?? null, reason: this.#distrust };
   }
 
   refusal(): GatewayError | null {
@@ -91,10 +105,9 @@ export class ZookeeperCoordination implements Coordination {
   }
 
   async rebase(base: bigint): Promise<void> {
-    const live = this.#live;
-    if (live === null) throw unavailable();
+    const live = this.#living();
     try {
-      await raiseBase(live.client, this.#options.root, base);
+      live.base = await raiseBase(live.client, this.#options.root, base);
     } catch (thrown) {
       throw new GatewayError('coordinator_unavailable', {
         detail: 'The base could not be written to the coordinator.',
@@ -105,7 +118,30 @@ export class ZookeeperCoordination implements Coordination {
     await this.#options.remember(COORDINATOR_FACT, live.coordinatorId);
     this.#trusted = live.coordinatorId;
     this.#distrust = null;
-    this.coordinator.begin({ client: live.client, base, usable: () => this.#usableOver(live) });
+    this.coordinator.resume();
+  }
+
+  owner(): OwnerNames {
+    const { coordinatorId } = this.#living();
+    const { gatewayUuid } = this.#options;
+    return { now: coordinatorId, before: [gatewayUuid, ...(this.#formerly === null ? [] : [this.#formerly])] };
+  }
+
+  async claim(volume: string, volumeUuid: string | null, how: 'plain' | 'adopt'): Promise<VolumeTitle> {
+    const live = this.#living();
+    const { titles } = live;
+    const claimed = await answered(titles.claim({ volume, uuid: volumeUuid, how }));
+    const { coordinatorId, base } = await answered(readIdentity(live.client, this.#options.root));
+    if (coordinatorId !== live.coordinatorId) throw unavailable('The lock root was made anew; this session is of no use any more.');
+    // Somebody who shares the coordinator may have rebased; whoever had the volume before us may have known.
+    if (base > live.base) live.base = base;
+    return {
+      left: [...claimed.left.keys()],
+      floor: this.#distrust === null ? live.base + claimed.zxid : null,
+      published: (directory) => answered(titles.published(claimed, directory)),
+      gone: (directory) => answered(titles.gone(claimed, directory)),
+      opened: () => titles.opened(claimed),
+    };
   }
 
   async stop(): Promise<void> {
@@ -133,7 +169,7 @@ export class ZookeeperCoordination implements Coordination {
         return;
       } catch (thrown) {
         const error = thrown instanceof GatewayError ? thrown : unavailable(`The coordinator did not answer: ${String(thrown)}`);
-        if (error.code !== 'coordinator_unavailable' || clock.monotonicMs() >= untilMs) throw error;
+        if (clock.monotonicMs() >= untilMs) throw error;
         this.#options.log(error.message);
         await new Promise<void>((resolve) => clock.after(sessionMs / 10, resolve));
       }
@@ -141,14 +177,14 @@ export class ZookeeperCoordination implements Coordination {
   }
 
   async #beginOnce(): Promise<void> {
-    const { clock, random, root, sessionMs, gatewayUuid, volumes, remember } = this.#options;
+    const { clock, random, root, sessionMs, gatewayUuid, remember } = this.#options;
     const client = this.#options.open(null);
     await connected(client, clock, sessionMs);
     const { session } = client;
     if (session === null) throw unavailable('The coordinator could not be reached.');
-    await remember(SESSION_FACT, `${session.id}:${session.password}:${session.timeoutMs}`);
+    await remember(SESSION_FACT, storedSession(session));
     const provenMs = clock.monotonicMs();
-    const registration = await register({ client, clock, random, root, gatewayUuid, volumes });
+    const registration = await register({ client, random, root, gatewayUuid });
     await this.#judge(registration);
     const contact = new Contact({
       clock,
@@ -157,7 +193,8 @@ export class ZookeeperCoordination implements Coordination {
       onState: (state) => this.#changed(live, state),
     });
     const proof = new SessionProof({ clock, client, path: registration.livePath, contact, sessionMs });
-    const live: Live = { client, contact, proof, coordinatorId: registration.coordinatorId };
+    const titles = this.#titlesOver(client, registration);
+    const live: Live = { client, contact, proof, titles, coordinatorId: registration.coordinatorId, base: registration.base };
     this.#live = live;
     this.#state = 'connected';
     client.onState((state) => {
@@ -166,8 +203,35 @@ export class ZookeeperCoordination implements Coordination {
       else if (state === 'over') contact.lose();
       else contact.doubt();
     });
-    this.coordinator.begin({ client, base: registration.base, usable: () => this.#usableOver(live) });
+    this.coordinator.begin({ client, base: () => live.base, usable: () => this.#usableOver(live), titles });
     proof.now();
+  }
+
+  #titlesOver(client: ZkClient, { incarnation }: Registration): SessionTitles {
+    const { clock, random, root, gatewayUuid, onUntitled } = this.#options;
+    const titles = new SessionTitles({
+      client,
+      clock,
+      random,
+      root,
+      gatewayUuid,
+      incarnations: new Incarnations(client, root),
+      incarnation,
+      onLost: (volume) => {
+        if (this.#live?.titles === titles) onUntitled(volume);
+      },
+      onOpened: () => {
+        if (this.#live?.titles === titles) this.coordinator.resume();
+      },
+    });
+    return titles;
+  }
+
+  /** Throws `coordinator_unavailable`. */
+  #living(): Live {
+    const live = this.#live;
+    if (live === null || live.contact.state === 'lost') throw unavailable();
+    return live;
   }
 
   #usableOver(live: Live): boolean {
@@ -176,7 +240,7 @@ export class ZookeeperCoordination implements Coordination {
 
   /** Tokens must never fall for a client: another coordinator, or one that was rebuilt or put back, needs a rebase first. */
   async #judge({ coordinatorId, base, zxid }: Registration): Promise<void> {
-    const { highestToken } = this.#options.before;
+    const highestToken = this.#options.highestToken();
     const another = this.#trusted !== coordinatorId && highestToken !== null;
     const behind = highestToken !== null && base + zxid <= highestToken;
     if (another || behind) {
@@ -215,23 +279,9 @@ export class ZookeeperCoordination implements Coordination {
       this.#options.log(`no session can be begun: ${asGatewayError(thrown).message}`);
       return;
     }
+    if (this.#stopped || this.#live === null) return;
+    // The incarnation ended with its session: nothing is granted on a volume before it has the next one's directory.
+    this.#options.onUntitled(null);
     for (const listener of this.#listeners) listener('reconnected');
   }
-}
-
-function connected(client: ZkClient, clock: Clock, withinMs: number): Promise<void> {
-  if (client.state === 'connected' || client.state === 'over') return Promise.resolve();
-  return new Promise((resolve) => {
-    const late = clock.after(withinMs, resolve);
-    client.onState((state) => {
-      if (state !== 'connected' && state !== 'over') return;
-      late.cancel();
-      resolve();
-    });
-  });
-}
-
-function parseSession(text: string | null): ZkSession | null {
-  const [id, password, timeoutMs] = (text ?? '').split(':');
-  return id === undefined || password === undefined || timeoutMs === undefined ? null : { id, password, timeoutMs: Number(timeoutMs) };
 }

@@ -1,3 +1,4 @@
+import type { GatewayError } from '../../domain/errors.ts';
 import { type FencingToken, fencingToken } from '../../domain/fencing-token.ts';
 import type { Resource } from '../../domain/resource.ts';
 import type { Claim, Coordinator, ResourceLook, WaitLink } from '../coordinator.ts';
@@ -6,7 +7,7 @@ import { Parties } from '../embedded/parties.ts';
 import { type Contender, ResourceEntry } from '../embedded/resource-entry.ts';
 import { queueFull } from '../lock-refusals.ts';
 import { contenderPath, znodePath } from '../znode-path.ts';
-import { suspended, unavailable } from './contact-refusals.ts';
+import { notOwned, suspended, unavailable } from './contact-refusals.ts';
 import { NodeLine } from './node-line.ts';
 import type { Place, ZkEpoch, ZookeeperCoordinatorOptions } from './place.ts';
 import type { NodeLineHost, Stand } from './stand.ts';
@@ -121,15 +122,12 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
     return token;
   }
 
-  close(resource: Resource): void {
-    this.#line(resource).entry.closed = true;
+  close(resource: Resource, untilMs: number): void {
+    this.#line(resource).breaking(untilMs);
   }
 
   reopen(resource: Resource): void {
-    const line = this.#lines.get(resource.key);
-    if (line === undefined) return;
-    line.entry.closed = false;
-    line.nudge();
+    this.#lines.get(resource.key)?.breaking(null);
   }
 
   look(resourceKey: string): ResourceLook<C> | null {
@@ -184,9 +182,10 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
     const place = this.#places.get(claim);
     const resource = claim.resources[place?.taken.length ?? 0];
     if (place === undefined || resource === undefined) return;
-    if (this.#epoch === null || !this.#epoch.usable()) {
+    const refusal = this.#refusalOn(resource.volume);
+    if (refusal !== null) {
       this.leave(claim, 0);
-      claim.refused(this.#epoch === null ? unavailable() : suspended());
+      claim.refused(refusal);
       return;
     }
     const line = this.#line(resource);
@@ -202,6 +201,12 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
     line.join(claim, contender);
   }
 
+  #refusalOn(volume: string): GatewayError | null {
+    if (this.#epoch === null) return unavailable();
+    if (!this.#epoch.usable()) return suspended();
+    return this.#epoch.titles.owns(volume) ? null : notOwned(volume);
+  }
+
   #host(epoch: ZkEpoch): NodeLineHost<C> {
     const { clock, random } = this.#options;
     return {
@@ -209,7 +214,8 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
       random,
       client: epoch.client,
       over: () => this.#epoch !== epoch,
-      mayGrant: (entry) => this.#epoch === epoch && epoch.usable() && !entry.closed,
+      mayGrant: (entry) => this.#epoch === epoch && epoch.usable() && !entry.closed && epoch.titles.owns(entry.resource.volume),
+      titles: epoch.titles,
       took: (stand, mzxid) => this.#took(stand, mzxid),
       upgraded: (line, stand, mzxid) => this.#upgraded(line, stand, mzxid),
       waits: (stand) => this.#waits(stand),
@@ -273,7 +279,7 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
   }
 
   #token(mzxid: bigint): FencingToken {
-    return fencingToken((this.#epoch?.base ?? 0n) + mzxid);
+    return fencingToken((this.#epoch?.base() ?? 0n) + mzxid);
   }
 
   #watchFired(path: string): void {

@@ -1,5 +1,6 @@
 import { LIMITS } from '../../domain/limits.ts';
 import type { VolumeFinding } from '../../domain/recovery.ts';
+import type { VolumeTitle } from '../../domain/volume-title.ts';
 import { at, type Descriptor } from '../descriptor.ts';
 import { clearIncarnation } from './clear-incarnation.ts';
 import type { IncarnationDirectory } from './incarnation-directory.ts';
@@ -8,24 +9,26 @@ import { CONTROL_DIRECTORY, isIncarnationName, isOwnerDraft, isProbeName, OWNER_
 import { orAbsent } from './whole-file.ts';
 
 /**
- * Empties every old directory of ours into the own one and removes it; `all`: every incarnation directory there is (rebase,
- * adoption). A directory that nobody published is reported and left: it may be somebody else's.
+ * Empties every old directory of ours, and of dead incarnations that the coordinator knows, into the own one and removes it; `all`:
+ * every incarnation directory there is (rebase, adoption). A directory that nobody published is reported and left: it may be somebody else's.
  */
 export async function clearOldDirectories(
   deps: StartContext,
-  { control, own, all }: { control: Descriptor; own: IncarnationDirectory; all: boolean },
+  { control, own, title, all }: { control: Descriptor; own: IncarnationDirectory; title: VolumeTitle; all: boolean },
 ): Promise<VolumeFinding[]> {
   const { calls, record, endOldProcess, clock } = deps;
   const present = (await calls.names(control, LIMITS.controlEntriesMax)).map((name) => name.toString('utf8')).filter((name) => name !== own.name);
   const published = record.incarnations().filter((name) => name !== own.name);
-  const unpublished = present.filter((name) => isIncarnationName(name) && !published.includes(name));
+  const left = title.left.filter((name) => name !== own.name && !published.includes(name));
+  const unpublished = present.filter((name) => isIncarnationName(name) && !published.includes(name) && !left.includes(name));
   const created = createOnlyNames(deps);
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve));
-  for (const old of all ? [...published, ...unpublished] : published) {
+  for (const old of [...published, ...left, ...(all ? unpublished : [])]) {
     // Of a stranger's files nobody knows which one was about to be linked.
-    const copies = all ? (name: string) => created.has(name) || isStrangersStaged(name) : (name: string) => created.has(name);
+    const copies = all || left.includes(old) ? (name: string) => created.has(name) || isStrangersStaged(name) : (name: string) => created.has(name);
     await clearIncarnation({ calls, control, own, copies, endOldProcess, pause }, old);
     if (published.includes(old)) await record.gone(old);
+    await title.gone(old);
   }
   for (const draft of present.filter(isOwnerDraft)) await orAbsent(calls.unlink(at(control, draft)));
   return findingsOf(deps.policy.name, present, all ? [] : unpublished);

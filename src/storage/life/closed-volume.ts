@@ -91,3 +91,13 @@ export class ClosedVolume implements Volume {
     });
   }
 }
+
+/** A volume without files, as long as it may be locked. */
+export function lockOnly(policy: VolumePolicy): ClosedVolume {
+  return new ClosedVolume(policy, 'lock_only', 'It has no files; it can only be locked.');
+}
+
+export function unopened(volume: string, reason: string | null): GatewayError {
+  const detail = `The volume ${volume} is not open: ${reason ?? 'it is closed'}`;
+  return new GatewayError('volume_unavailable', { detail, retryAfterMs: LIMITS.volumeRetryMsMin });
+}

@@ -17,12 +17,14 @@ import { ownNames, sweep } from './sweep.ts';
 /**
  * Compares every unsettled intent with the volume and finishes what is safe, has the outcomes made durable, and then unlinks what
  * nobody needs. Before anything is granted or served, after every old directory is gone. Asked twice it answers the same.
+ * `anotherSince`: another journal had the volume after our intents were written; what was not done by then is done no more (I1).
  * @returns what the volume settles with while it serves.
  */
 export async function recoverVolume(
   deps: StartContext,
   room: VolumeRoom,
   directory: IncarnationDirectory,
+  { anotherSince }: { readonly anotherSince: boolean },
 ): Promise<{ life: SettleRoom; findings: VolumeFinding[] }> {
   const fence = new Fence(room, deps.onFenced);
   const unsettled = deps.record.unsettled();
@@ -37,6 +39,7 @@ export async function recoverVolume(
     isUnsettled: (operationId, path) => awaited.has(awaitedKey(operationId, path)),
     writerOf: deps.writerOf,
     verify: 'digest',
+    finishes: !anotherSince,
     rolls: new Rolls('all'),
   };
   const results: SettledIntent[] = [];
@@ -50,6 +53,7 @@ export async function recoverVolume(
     isUnsettled: () => true,
     writerOf: (name) => (name === directory.name ? 'ourselves' : deps.writerOf(name)),
     verify: 'facts',
+    finishes: true,
     rolls: new Rolls('decided'),
   };
   return { life, findings: [...strays.findings, ...results.flatMap((result) => unknownFinding(room.name, result))] };

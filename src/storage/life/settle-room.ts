@@ -25,6 +25,8 @@ export interface SettleRoom {
   readonly writerOf: (incarnation: string) => WriterState;
   /** `digest` after a start: the staged file's sync ran beside the intent's, so its bytes may have been lost. */
   readonly verify: 'facts' | 'digest';
+  /** False: somebody else was granted leases meanwhile, so a change of a name that is missing stays away. */
+  readonly finishes: boolean;
   /** What the intents of one operation share. */
   readonly rolls: Rolls;
 }
@@ -116,6 +118,7 @@ export type Change = 'made' | 'refused' | 'unknown';
  * own directory is gone rejects with `volume_unavailable`: somebody else settles now.
  */
 export async function change(deps: SettleRoom, make: () => Promise<void>): Promise<Change> {
+  if (!deps.finishes) return 'refused';
   try {
     await make();
     return 'made';

@@ -2,6 +2,7 @@ import type { Clock, Random } from '../../domain/clock.ts';
 import type { FenceLevel } from '../../domain/fence-level.ts';
 import type { VolumeRecord, WriterState } from '../../domain/recovery.ts';
 import type { Volume, VolumePolicy } from '../../domain/volume.ts';
+import type { VolumeTitles } from '../../domain/volume-title.ts';
 import type { Descriptor } from '../descriptor.ts';
 import type { FileCalls } from '../file-calls.ts';
 import type { VolumeRoom } from '../room.ts';
@@ -29,8 +30,7 @@ export interface OpenVolumeParts<Probe extends ProbeFacts> {
 export interface StartContext {
   readonly policy: VolumePolicy;
   readonly calls: FileCalls;
-  /** The gateway's uuid, or the coordinator's id. */
-  readonly owner: string;
+  readonly titles: VolumeTitles;
   readonly journalUuid: string;
   readonly markedAsBackup: () => boolean;
   /** The highest mark or floor in the journal. */

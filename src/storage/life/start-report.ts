@@ -22,8 +22,10 @@ export type VolumeStartResult =
     }
   /** Somebody must do something: adopt it, or look at it. Not tried again by itself. */
   | { readonly kind: 'closed'; readonly reason: string; readonly ownedByAnother: boolean; readonly findings: readonly VolumeFinding[] }
-  /** Missing, or it does not answer: tried again. */
-  | { readonly kind: 'unavailable'; readonly reason: string; readonly findings: readonly VolumeFinding[] };
+  /** Nothing is written on it: there is nothing more to start. */
+  | { readonly kind: 'lock_only' }
+  /** Missing, it does not answer, or its owner lives: tried again. */
+  | { readonly kind: 'unavailable'; readonly reason: string; readonly ownedByAnother: boolean; readonly findings: readonly VolumeFinding[] };
 
 /** Thrown inside a start for what ends as `closed`. */
 export class StartRefused extends Error {

@@ -1,21 +1,23 @@
 import { constants } from 'node:fs';
 import { GatewayError } from '../../domain/errors.ts';
-import type { StampVerdict, VolumeFinding } from '../../domain/recovery.ts';
+import type { VolumeFinding } from '../../domain/recovery.ts';
+import { VolumeTaken, type VolumeTitle } from '../../domain/volume-title.ts';
 import { at, type Descriptor } from '../descriptor.ts';
 import { DirectorySync } from '../directory-sync.ts';
 import { errnoOf } from '../errno.ts';
 import { ClearStopped } from './clear-incarnation.ts';
 import { clearOldDirectories } from './clear-old-directories.ts';
 import { IncarnationDirectory } from './incarnation-directory.ts';
-import { claimOwner, OwnerUnreadable, readOwner, takeOwnership, type VolumeOwner } from './owner-file.ts';
+import { openStamp, stampFindings } from './opened-stamp.ts';
+import { OwnerUnreadable, takeOwnership } from './owner-file.ts';
 import { recoverVolume } from './recover-volume.ts';
 import { removeEmptyDirectory } from './remove-empty-directory.ts';
-import { judgeStamp, readStamp, type Stamp, StampUnreadable, writeStamp } from './stamp.ts';
+import { readStamp, StampUnreadable } from './stamp.ts';
 import type { ProbeFacts, StartContext, StartMode, VolumeStartDeps } from './start-deps.ts';
 import { StartRefused, type VolumeStartResult } from './start-report.ts';
-import { TokenStamp } from './token-stamp.ts';
 import { noLife, volumeLife } from './volume-life.ts';
-import { CONTROL_DIRECTORY, OWNER_FILE } from './volume-names.ts';
+import { CONTROL_DIRECTORY } from './volume-names.ts';
+import { ownerOf } from './volume-owner.ts';
 import { OPEN_DIRECTORY } from './whole-file.ts';
 
 const ROOT_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY;
@@ -29,7 +31,10 @@ export async function startVolume<Probe extends ProbeFacts>(deps: VolumeStartDep
   const { policy, calls } = deps;
   const opened: Descriptor[] = [];
   try {
-    if (policy.path === null) throw new StartRefused('volume_unavailable', 'It has no files.');
+    if (policy.path === null) {
+      (await deps.titles.claim(policy.name, null, 'plain')).opened();
+      return { kind: 'lock_only' };
+    }
     const root = await calls.openPath(policy.path, ROOT_FLAGS);
     opened.push(root);
     return policy.readOnly ? await startReadOnly(deps, root) : await startWritable(deps, mode, root, opened);
@@ -42,6 +47,7 @@ export async function startVolume<Probe extends ProbeFacts>(deps: VolumeStartDep
 
 async function startReadOnly<Probe extends ProbeFacts>(deps: VolumeStartDeps<Probe>, root: Descriptor): Promise<VolumeStartResult> {
   const { calls, policy } = deps;
+  const title = await deps.titles.claim(policy.name, null, 'plain');
   const { dev } = await calls.fstat(root);
   const probe = await deps.probe(calls, root, null);
   const room = {
@@ -60,6 +66,7 @@ async function startReadOnly<Probe extends ProbeFacts>(deps: VolumeStartDeps<Pro
     await volume.close?.();
     await calls.close(root).catch(() => undefined); // nothing was written through it
   };
+  title.opened();
   return {
     kind: 'open',
     volume,
@@ -82,13 +89,14 @@ async function startWritable<Probe extends ProbeFacts>(
   const { calls, policy } = deps;
   const { control, dev } = await openControl(deps, root);
   opened.push(control);
-  const owner = await ownerOf(deps, mode, control);
   const found = await readStamp(calls, control);
+  const owner = await ownerOf(deps, mode, control, found);
+  const title = await deps.titles.claim(policy.name, owner.volume, mode === 'adopt' ? 'adopt' : 'plain');
   const probe = await deps.probe(calls, root, control);
 
-  const directory = await publishedDirectory(deps, control, opened);
-  const cleared = await clearOldDirectories(deps, { control, own: directory, all: mode !== 'plain' });
-  if (owner.owner !== deps.owner) await takeOwnership(calls, control, directory, { owner: deps.owner, volume: owner.volume });
+  const directory = await publishedDirectory(deps, title, control, opened);
+  const cleared = await clearOldDirectories(deps, { control, own: directory, title, all: mode !== 'plain' });
+  if (owner.becomes !== null) await takeOwnership(calls, control, directory, { owner: owner.becomes, volume: owner.volume });
 
   const room = {
     name: policy.name,
@@ -101,8 +109,9 @@ async function startWritable<Probe extends ProbeFacts>(
     hardLinks: probe.hardLinks,
     sync: new DirectorySync(calls),
   };
-  const { life, findings } = await recoverVolume(deps, room, directory);
-  const { stamp, verdict } = await stampOf(deps, control, directory, found);
+  const anotherSince = found !== null && found.journal !== deps.journalUuid;
+  const { life, findings } = await recoverVolume(deps, room, directory, { anotherSince });
+  const { stamp, verdict } = await openStamp(deps, { control, directory, found, floor: title.floor, isOwn: owner.isOwn });
   const volume = deps.openVolume({
     policy,
     room,
@@ -116,6 +125,7 @@ async function startWritable<Probe extends ProbeFacts>(
     await volume.close?.();
     for (const descriptor of opened) await calls.close(descriptor).catch(() => undefined); // directories: nothing was written through them
   };
+  title.opened();
   return {
     kind: 'open',
     volume,
@@ -125,16 +135,17 @@ async function startWritable<Probe extends ProbeFacts>(
     close,
     ceilingFound: found?.ceiling ?? 0n,
     volumeUuid: owner.volume,
-    findings: [...cleared, ...findings, ...verdictFindings(policy.name, verdict, deps.markedAsBackup())],
+    findings: [...cleared, ...findings, ...stampFindings(policy.name, verdict, deps.markedAsBackup())],
   };
 }
 
 /** The own directory, made and then published. A process that may not publish it (a successor has the journal) leaves none behind. */
-async function publishedDirectory(deps: StartContext, control: Descriptor, opened: Descriptor[]): Promise<IncarnationDirectory> {
+async function publishedDirectory(deps: StartContext, title: VolumeTitle, control: Descriptor, opened: Descriptor[]): Promise<IncarnationDirectory> {
   const directory = await IncarnationDirectory.make(deps.calls, control, deps.random);
   opened.push(directory.descriptor);
   try {
     await deps.record.published(directory.name);
+    await title.published(directory.name);
   } catch (thrown) {
     // It is empty. Where that fails too, the next start reports a directory that nobody published.
     await deps.calls.rmdir(at(control, directory.name)).catch(() => undefined);
@@ -166,83 +177,6 @@ async function openControl({ calls }: StartContext, root: Descriptor): Promise<{
   throw new StartRefused('foreign_entry', `${CONTROL_DIRECTORY} on it lies on another device than the volume.`);
 }
 
-async function ownerOf(deps: StartContext, mode: StartMode, control: Descriptor): Promise<VolumeOwner> {
-  if (mode === 'adopt') {
-    try {
-      const present = await readOwner(deps.calls, control);
-      if (present !== null) return present;
-    } catch (thrown) {
-      // An owner file that nobody can read is what an adoption is for; the volume's own uuid is lost with it.
-      if (!(thrown instanceof OwnerUnreadable)) throw thrown;
-      return { owner: '', volume: Buffer.from(deps.random.bytes(16)).toString('hex') };
-    }
-  }
-  const owner = await claimOwner(deps.calls, control, deps.owner, deps.random);
-  if (owner.owner !== deps.owner) {
-    throw new StartRefused(
-      'foreign_owner',
-      `It belongs to ${owner.owner} (${CONTROL_DIRECTORY}/${OWNER_FILE}); this gateway is ${deps.owner}. Only an adoption opens it here.`,
-    );
-  }
-  return owner;
-}
-
-async function stampOf(
-  deps: StartContext,
-  control: Descriptor,
-  directory: IncarnationDirectory,
-  found: Stamp | null,
-): Promise<{ stamp: TokenStamp; verdict: StampVerdict }> {
-  const verdict = judgeStamp(found, deps.journalUuid, deps.journalKnows());
-  const stamp = new TokenStamp({
-    volume: deps.policy.name,
-    journalUuid: deps.journalUuid,
-    found,
-    clock: deps.clock,
-    write: (next) => writeStamp(deps.calls, control, directory, next),
-    onFailure: deps.onStampFailure,
-  });
-  if (verdict !== 'ok' || deps.markedAsBackup()) stamp.block('its tokens are ahead of the journal; a rebase is needed');
-  // The next token must not wait for a disk.
-  else await stamp.reserve(stamp.ceiling + 1n);
-  return { stamp, verdict };
-}
-
-function verdictFindings(volume: string, verdict: StampVerdict, backup: boolean): VolumeFinding[] {
-  if (verdict === 'other_journal')
-    return [
-      {
-        code: 'other_journal',
-        severity: 'error',
-        volume,
-        resource: null,
-        evidence: 'The stamp on the volume names another journal than this one. Writes are refused until a rebase.',
-      },
-    ];
-  if (verdict === 'ahead_of_journal')
-    return [
-      {
-        code: 'journal_behind_stamp',
-        severity: 'error',
-        volume,
-        resource: null,
-        evidence:
-          'The stamp on the volume knows a token that the journal does not: the journal is older than the volume. Writes are refused until a rebase.',
-      },
-    ];
-  return backup
-    ? [
-        {
-          code: 'journal_behind_stamp',
-          severity: 'error',
-          volume,
-          resource: null,
-          evidence: 'The journal is a backup that was put back. Writes are refused until a rebase.',
-        },
-      ]
-    : [];
-}
-
 function refusalOf(volume: string, thrown: unknown): VolumeStartResult {
   if (thrown instanceof GatewayError && thrown.code === 'journal_unavailable') throw thrown;
   const closed = (code: VolumeFinding['code'], reason: string): VolumeStartResult => ({
@@ -252,6 +186,7 @@ function refusalOf(volume: string, thrown: unknown): VolumeStartResult {
     findings: [{ code, severity: 'error', volume, resource: null, evidence: reason }],
   });
   if (thrown instanceof StartRefused) return closed(thrown.finding, thrown.message);
+  if (thrown instanceof VolumeTaken) return thrown.lasting ? closed('foreign_owner', thrown.message) : standby(volume, thrown.message);
   if (thrown instanceof ClearStopped) return closed('foreign_entry', `It stays closed: ${thrown.message}.`);
   if (thrown instanceof OwnerUnreadable || thrown instanceof StampUnreadable) return closed('record_damaged', `It stays closed: ${thrown.message}.`);
   const errno = errnoOf(thrown);
@@ -264,5 +199,20 @@ function refusalOf(volume: string, thrown: unknown): VolumeStartResult {
         : errno === 'ENOTDIR'
           ? 'Its path is not a directory.'
           : `It answered with an error (${errno}).`;
-  return { kind: 'unavailable', reason, findings: [{ code: 'volume_unavailable', severity: 'error', volume, resource: null, evidence: reason }] };
+  return {
+    kind: 'unavailable',
+    reason,
+    ownedByAnother: false,
+    findings: [{ code: 'volume_unavailable', severity: 'error', volume, resource: null, evidence: reason }],
+  };
+}
+
+/** Tried again: it is ours as soon as its owner is gone. */
+function standby(volume: string, reason: string): VolumeStartResult {
+  return {
+    kind: 'unavailable',
+    reason,
+    ownedByAnother: true,
+    findings: [{ code: 'standby', severity: 'warning', volume, resource: null, evidence: reason }],
+  };
 }

@@ -9,7 +9,8 @@ import type { StampVerdict, VolumeFinding } from '../../domain/recovery.ts';
 import type { Resource } from '../../domain/resource.ts';
 import type { OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../../domain/volume.ts';
 import type { VolumeSpace } from '../../domain/volume-space.ts';
-import { ClosedVolume } from './closed-volume.ts';
+import { ClosedVolume, lockOnly, unopened } from './closed-volume.ts';
+import { asksForRebase } from './opened-stamp.ts';
 import type { StartMode } from './start-deps.ts';
 import type { VolumeStartResult } from './start-report.ts';
 
@@ -20,6 +21,8 @@ export interface SwitchedVolumeOptions {
   readonly clock: Clock;
   /** One attempt; never rejects but for the journal. */
   readonly start: (mode: StartMode) => Promise<VolumeStartResult>;
+  /** What people should know of it although it is open; asked whenever it opens. */
+  readonly notice?: () => string | null;
   /** Something about the volume changed that people want to know. */
   readonly onChange: (volume: SwitchedVolume) => void;
 }
@@ -37,6 +40,7 @@ export class SwitchedVolume implements Volume {
   #retry: Timer | null = null;
   #retryMs: number = LIMITS.volumeRetryMsMin;
   #mustRebase: string | null = null;
+  #notice: string | null = null;
   /** Entries that findings spoke of and that are gone since. */
   readonly #removed = new Set<string>();
   #stopped = false;
@@ -45,9 +49,7 @@ export class SwitchedVolume implements Volume {
     this.#options = options;
     this.policy = options.policy;
     this.#current =
-      options.policy.path === null
-        ? new ClosedVolume(options.policy, 'lock_only', 'It has no files; it can only be locked.')
-        : new ClosedVolume(options.policy, 'unavailable', 'It has not been started yet.');
+      options.policy.path === null ? lockOnly(options.policy) : new ClosedVolume(options.policy, 'unavailable', 'It has not been started yet.');
   }
 
   get name(): string {
@@ -63,10 +65,12 @@ export class SwitchedVolume implements Volume {
     return this.#current.incarnation;
   }
   get findings(): readonly VolumeFinding[] {
-    return (this.#result?.findings ?? []).filter((finding) => !this.#isMended(finding));
+    const found = this.#result === null || this.#result.kind === 'lock_only' ? [] : this.#result.findings;
+    return found.filter((finding) => !this.#isMended(finding));
   }
   get ownedByAnother(): boolean {
-    return this.#result?.kind === 'closed' && this.#result.ownedByAnother;
+    const result = this.#result;
+    return (result?.kind === 'closed' || result?.kind === 'unavailable') && result.ownedByAnother;
   }
   get verdict(): StampVerdict | null {
     return this.#result?.kind === 'open' ? this.#result.verdict : null;
@@ -79,9 +83,19 @@ export class SwitchedVolume implements Volume {
     return this.#result?.kind === 'open' ? this.#result.ceilingFound : null;
   }
 
-  /** The first attempt; when it finds the volume unavailable, more follow by themselves. Lock-only volumes have nothing to start. */
+  /** The first attempt; when it finds the volume unavailable, more follow by themselves. */
   async start(): Promise<void> {
-    if (this.policy.path !== null) await this.#attempt('plain');
+    await this.#attempt('plain');
+  }
+
+  /**
+   * The title of before is void (another coordinator session, or somebody took it away): a new incarnation, under a title of its own.
+   * A start under way may have asked for its title too early, so another one follows it. What is open goes on being read meanwhile;
+   * without a title nobody is granted anything to write with.
+   */
+  renew(): void {
+    if (this.#stopped) return;
+    void this.#again('plain', { reads: true }).catch((thrown: unknown) => this.#later(asGatewayError(thrown).message));
   }
 
   /** The own directory was found removed: what served ends, and a new incarnation is started. Asking again meanwhile joins in. */
@@ -95,20 +109,17 @@ export class SwitchedVolume implements Volume {
    * when the volume does not open.
    */
   async restart(mode: StartMode): Promise<void> {
-    this.#retry?.cancel();
-    this.#retry = null;
-    if (this.#starting !== null) await this.#starting;
-    const result = await this.#attempt(mode);
+    const result = await this.#again(mode);
     if (result.kind !== 'open')
       throw new GatewayError('volume_unavailable', {
-        detail: `The volume ${this.name} did not open: ${result.reason}`,
+        detail: `The volume ${this.name} did not open: ${result.kind === 'lock_only' ? 'it has no files' : result.reason}`,
         retryAfterMs: LIMITS.volumeRetryMsMin,
       });
   }
 
   /** Durable stamp under our journal's name above `base`; then writes are allowed again. */
   async rebase(base: bigint): Promise<void> {
-    if (this.#result?.kind !== 'open') throw this.#unopened();
+    if (this.#result?.kind !== 'open') throw unopened(this.name, this.state().reason);
     await this.#result.stamp?.rebase(base);
     this.#mustRebase = null;
     this.#options.onChange(this);
@@ -125,7 +136,7 @@ export class SwitchedVolume implements Volume {
   /** Resolves when the durable ceiling on the volume covers the token; a lock-only volume has none to cover. */
   async reserve(token: bigint): Promise<void> {
     if (this.policy.path === null) return;
-    if (this.#result?.kind !== 'open') throw this.#unopened();
+    if (this.#result?.kind !== 'open') throw unopened(this.name, this.state().reason);
     await this.#result.stamp?.reserve(token);
   }
 
@@ -147,8 +158,9 @@ export class SwitchedVolume implements Volume {
   }
 
   state(): { readonly state: VolumeState; readonly reason: string | null } {
-    if (this.#mustRebase === null) return this.#current.state();
-    return { state: 'read_only', reason: this.#mustRebase };
+    if (this.#mustRebase !== null) return { state: 'read_only', reason: this.#mustRebase };
+    const { state, reason } = this.#current.state();
+    return { state, reason: reason ?? (this.#result?.kind === 'open' ? this.#notice : null) };
   }
 
   assertWritable(): void {
@@ -220,9 +232,19 @@ export class SwitchedVolume implements Volume {
     return asksForRebase(finding) && this.#mustRebase === null;
   }
 
-  async #attempt(mode: StartMode): Promise<VolumeStartResult> {
+  async #again(mode: StartMode, going = { reads: false }): Promise<VolumeStartResult> {
+    this.#retry?.cancel();
+    this.#retry = null;
+    while (this.#starting !== null) {
+      await this.#starting;
+      if (this.#stopped) break;
+    }
+    return this.#attempt(mode, going);
+  }
+
+  async #attempt(mode: StartMode, going = { reads: false }): Promise<VolumeStartResult> {
     const before = this.#result;
-    this.#become(new ClosedVolume(this.policy, 'unavailable', 'It is being started.'), null);
+    if (!going.reads || before?.kind !== 'open') this.#become(new ClosedVolume(this.policy, 'unavailable', 'It is being started.'), null);
     if (before?.kind === 'open') before.stamp?.abandon();
     this.#starting = this.#options.start(mode);
     try {
@@ -245,11 +267,18 @@ export class SwitchedVolume implements Volume {
       this.#retryMs = LIMITS.volumeRetryMsMin;
       const refused = result.findings.find(asksForRebase);
       this.#mustRebase = refused?.evidence ?? null;
+      this.#notice = this.#options.notice?.() ?? null;
       this.#become(result.volume, result);
       return;
     }
-    if (result.kind === 'unavailable') this.#later(result.reason, result);
-    else this.#become(new ClosedVolume(this.policy, result.kind, result.reason), result);
+    this.#mustRebase = null;
+    if (result.kind === 'lock_only') this.#become(lockOnly(this.policy), result);
+    else if (result.kind === 'closed') this.#become(new ClosedVolume(this.policy, result.kind, result.reason), result);
+    else {
+      // Its owner may go at any moment, and somebody stands by for that.
+      if (result.ownedByAnother) this.#retryMs = LIMITS.volumeRetryMsMin;
+      this.#later(result.reason, result);
+    }
   }
 
   #later(reason: string, result = this.#result): void {
@@ -267,15 +296,4 @@ export class SwitchedVolume implements Volume {
     this.#result = result;
     this.#options.onChange(this);
   }
-
-  #unopened(): GatewayError {
-    return new GatewayError('volume_unavailable', {
-      detail: `The volume ${this.name} is not open: ${this.state().reason ?? 'it is closed'}`,
-      retryAfterMs: LIMITS.volumeRetryMsMin,
-    });
-  }
-}
-
-function asksForRebase({ code }: VolumeFinding): boolean {
-  return code === 'other_journal' || code === 'journal_behind_stamp';
 }

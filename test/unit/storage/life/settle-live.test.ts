@@ -170,7 +170,7 @@ describe('a finish that the volume refuses', () => {
     const deps = living.deps();
     const faults = new FaultCalls(deps.calls);
     const result = await startVolume({ ...deps, calls: faults.calls });
-    if (result.kind !== 'open') throw new Error(result.reason);
+    if (result.kind !== 'open') throw new Error(JSON.stringify(result));
     const volume = result.volume as Opened['volume'];
     const apply = volume.apply.bind(volume);
     volume.apply = async () => {

@@ -129,13 +129,13 @@ describe('a volume over the life of the process', () => {
     expect(volume.state().state).toBe('open');
   });
 
-  it('has nothing to start, reserve or write when it is only for locks', async () => {
+  it('has only its title to claim, and nothing to reserve or write, when it is only for locks', async () => {
     switched({ policy: { path: null } });
     await volume.start();
     await volume.reserve(99n);
     expect(volume.covers(99n)).toBe(true);
     expect(volume.state().state).toBe('lock_only');
-    expect(starts).toEqual([]);
+    expect(starts).toEqual(['plain']);
     await expect(volume.locate(living.resource('a'))).rejects.toMatchObject({ code: 'volume_unavailable' });
   });
 

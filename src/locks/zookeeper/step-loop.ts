@@ -1,0 +1,54 @@
+import type { Clock } from '../../domain/clock.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { failedWith } from './zk-nodes.ts';
+
+export interface StepLoopOptions {
+  readonly clock: Clock;
+  readonly step: () => Promise<void>;
+  /** Nothing more is sent. */
+  readonly over: () => boolean;
+  /** A step failed: what it did is not known. It is tried again, unless the session is over. */
+  readonly onFailed: () => void;
+  /** Nothing is left to do until somebody asks. */
+  readonly onRest: () => void;
+}
+
+/** One step at a time; whatever happens meanwhile asks for another. */
+export class StepLoop {
+  readonly #options: StepLoopOptions;
+  #running = false;
+  #again = false;
+
+  constructor(options: StepLoopOptions) {
+    this.#options = options;
+  }
+
+  get running(): boolean {
+    return this.#running;
+  }
+
+  /** Another step, soon. */
+  nudge(): void {
+    this.#again = true;
+    if (this.#running) return;
+    this.#running = true;
+    void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    const { clock, step, over, onFailed, onRest } = this.#options;
+    while (this.#again && !over()) {
+      this.#again = false;
+      try {
+        await step();
+      } catch (thrown) {
+        onFailed();
+        this.#again = true;
+        if (failedWith(thrown, 'session_over')) break;
+        await new Promise<void>((resolve) => clock.after(LIMITS.zookeeperRetryMs, resolve));
+      }
+    }
+    this.#running = false;
+    onRest();
+  }
+}

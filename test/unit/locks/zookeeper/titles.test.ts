@@ -1,0 +1,210 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { VolumeTaken, type VolumeTitle } from '../../../../src/domain/volume-title.ts';
+import type { ContactState } from '../../../../src/locks/zookeeper/contact.ts';
+import { ZookeeperCoordination } from '../../../../src/locks/zookeeper/zookeeper-coordination.ts';
+import { FakeClock, seededRandom, settle } from '../../../support/fake-clock.ts';
+import { FakeEnsemble, type FakeZk } from '../../../support/fake-ensemble.ts';
+
+const UUID = 'ab'.repeat(16);
+const OTHER_UUID = 'cd'.repeat(16);
+const DIRECTORY = '01'.repeat(16);
+const SECOND_DIRECTORY = '23'.repeat(16);
+
+let clock: FakeClock;
+let ensemble: FakeEnsemble;
+let seed = 0;
+
+interface Gateway {
+  readonly coordination: ZookeeperCoordination;
+  readonly untitled: (string | null)[];
+  readonly states: ContactState[];
+  highest: bigint | null;
+  client(): FakeZk;
+}
+
+/** What a gateway process of its own has: a data directory with another uuid. */
+async function gateway(uuid: string, { highest = null as bigint | null, coordinatorId = null as string | null } = {}): Promise<Gateway> {
+  const clients: FakeZk[] = [];
+  const untitled: (string | null)[] = [];
+  const states: ContactState[] = [];
+  seed += 1;
+  const made: Gateway = {
+    untitled,
+    states,
+    highest,
+    client: () => clients.at(-1) as FakeZk,
+    coordination: new ZookeeperCoordination({
+      clock,
+      random: seededRandom(seed),
+      root: '/locks',
+      sessionMs: 15_000,
+      gatewayUuid: uuid,
+      queueMax: () => 100,
+      open: () => {
+        const client = ensemble.open();
+        clients.push(client);
+        return client;
+      },
+      before: { coordinatorId, session: null },
+      highestToken: () => made.highest,
+      onUntitled: (volume) => untitled.push(volume),
+      remember: async () => undefined,
+      log: () => undefined,
+    }),
+  };
+  made.coordination.onState((state) => states.push(state));
+  await made.coordination.start();
+  return made;
+}
+
+async function opened({ coordination }: Gateway, directory: string, volume = 'v', uuid: string | null = UUID): Promise<VolumeTitle> {
+  const title = await coordination.claim(volume, uuid, 'plain');
+  await title.published(directory);
+  for (const left of title.left) await title.gone(left);
+  title.opened();
+  return title;
+}
+
+const registered = () =>
+  ensemble.children('/locks/.gateways').map((name) => JSON.parse(String(Buffer.from(ensemble.nodes.get(`/locks/.gateways/${name}`)?.data ?? []))));
+
+beforeEach(() => {
+  clock = new FakeClock();
+  ensemble = new FakeEnsemble(() => clock.wallMs());
+});
+
+describe('whose a volume is at an ensemble', () => {
+  it('is kept in a node of its uuid that goes with the session, the name of the volume, and a record of its directories', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    expect(ensemble.stat(`/locks/.owners/${UUID}`).ephemeralOwner).toBe(first.client().session.id);
+    expect(String(Buffer.from(ensemble.nodes.get('/locks/v')?.data ?? []))).toContain(UUID);
+    expect(registered()).toEqual([{ v: 1, gateway: 'g1', volumes: [{ uuid: UUID, name: 'v', directories: [DIRECTORY] }] }]);
+  });
+
+  it('R27: a second gateway is refused while the first lives, and owns it when that one is gone: what it left is fenced, then forgotten', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    const second = await gateway('g2');
+    await expect(second.coordination.claim('v', UUID, 'plain')).rejects.toMatchObject({ lasting: false, message: expect.stringContaining('g1') });
+    await first.coordination.stop();
+    const title = await second.coordination.claim('v', UUID, 'plain');
+    expect(title.left).toEqual([DIRECTORY]);
+    expect(title.floor).toBe(ensemble.stat(`/locks/.owners/${UUID}`).czxid);
+    await title.published(SECOND_DIRECTORY);
+    await title.gone(DIRECTORY);
+    expect(registered()).toEqual([{ v: 1, gateway: 'g2', volumes: [{ uuid: UUID, name: 'v', directories: [SECOND_DIRECTORY] }] }]);
+  });
+
+  it('keeps the record of a dead incarnation until each of its directories is gone, on each of its volumes', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    await opened(first, SECOND_DIRECTORY, 'w', OTHER_UUID);
+    await first.coordination.stop();
+    const second = await gateway('g2');
+    await opened(second, '45'.repeat(16));
+    expect(registered()).toContainEqual({ v: 1, gateway: 'g1', volumes: [{ uuid: OTHER_UUID, name: 'w', directories: [SECOND_DIRECTORY] }] });
+    const third = await gateway('g3');
+    await opened(third, '67'.repeat(16), 'w', OTHER_UUID);
+    expect(registered().map(({ gateway: uuid }) => uuid)).toEqual(['g2', 'g3']);
+  });
+
+  it('refuses a volume of another uuid under a name that is taken, until an adoption finds nobody who owns that one', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    const second = await gateway('g2');
+    await expect(second.coordination.claim('v', OTHER_UUID, 'plain')).rejects.toMatchObject({ lasting: true });
+    await expect(second.coordination.claim('v', OTHER_UUID, 'adopt')).rejects.toThrow(VolumeTaken);
+    await first.coordination.stop();
+    await expect(second.coordination.claim('v', OTHER_UUID, 'plain')).rejects.toMatchObject({ lasting: true });
+    await second.coordination.claim('v', OTHER_UUID, 'adopt');
+    expect(String(Buffer.from(ensemble.nodes.get('/locks/v')?.data ?? []))).toContain(OTHER_UUID);
+  });
+
+  it('a volume without files has its uuid from the node of its name, so another gateway finds it owned', async () => {
+    const first = await gateway('g1');
+    (await first.coordination.claim('names', null, 'plain')).opened();
+    const second = await gateway('g2');
+    await expect(second.coordination.claim('names', null, 'plain')).rejects.toMatchObject({ lasting: false });
+    await expect(second.coordination.claim('names', UUID, 'plain')).rejects.toMatchObject({ lasting: true });
+    await first.coordination.stop();
+    await second.coordination.claim('names', null, 'plain');
+  });
+
+  it('the same session may claim again, for its next incarnation, and its record follows', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    const again = await first.coordination.claim('v', UUID, 'plain');
+    await again.published(SECOND_DIRECTORY);
+    await again.gone(DIRECTORY);
+    expect(registered()[0].volumes).toEqual([{ uuid: UUID, name: 'v', directories: [SECOND_DIRECTORY] }]);
+  });
+
+  it.each(['create', 'get', 'set', 'children', 'exists'] as const)(
+    'a claim whose reply to %s is lost rejects, and may be asked again',
+    async (call) => {
+      const first = await gateway('g1');
+      first.client().loseReply(call);
+      const claim = first.coordination.claim('v', UUID, 'plain').then((title) => title.published(DIRECTORY));
+      await claim.catch((thrown: unknown) => expect(thrown).toMatchObject({ code: 'coordinator_unavailable' }));
+      await opened(first, DIRECTORY);
+      expect(registered()).toEqual([{ v: 1, gateway: 'g1', volumes: [{ uuid: UUID, name: 'v', directories: [DIRECTORY] }] }]);
+    },
+  );
+
+  it('removes records of dead incarnations that have nothing anywhere', async () => {
+    await (await gateway('g1')).coordination.stop();
+    await gateway('g2');
+    expect(registered().map(({ gateway: uuid }) => uuid)).toEqual(['g2']);
+  });
+
+  it('a title that a third party took away is claimed again; one that only the watch was lost for goes on', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    first.client().fire(`/locks/.owners/${UUID}`);
+    await settle();
+    expect(first.untitled).toEqual([]);
+    ensemble.remove(`/locks/.owners/${UUID}`, null);
+    await settle();
+    expect(first.untitled).toEqual(['v']);
+  });
+
+  it('after LOST every volume must be claimed anew, through the next session', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    first.client().expire();
+    await settle();
+    expect([first.untitled, first.states]).toEqual([[null], ['lost', 'reconnected']]);
+    const title = await first.coordination.claim('v', UUID, 'plain');
+    expect(title.left).toEqual([DIRECTORY]);
+  });
+});
+
+describe('tokens that could fall', () => {
+  it('another coordinator than the one of before grants nothing, and its titles have no floor, until a rebase', async () => {
+    const first = await gateway('g1', { highest: 7n, coordinatorId: 'ef'.repeat(16) });
+    expect(first.coordination.readiness()).toMatchObject({ state: 'connected', reason: expect.stringContaining('rebase') });
+    expect(first.coordination.refusal()).toMatchObject({ code: 'coordinator_unavailable' });
+    expect((await first.coordination.claim('v', UUID, 'plain')).floor).toBeNull();
+    expect(first.coordination.owner()).toMatchObject({ before: ['g1', 'ef'.repeat(16)] });
+    await first.coordination.rebase(2n ** 40n);
+    expect(first.coordination.refusal()).toBeNull();
+    expect((await first.coordination.claim('v', UUID, 'plain')).floor).toBe(2n ** 40n + ensemble.stat(`/locks/.owners/${UUID}`).czxid);
+  });
+
+  it('R33: an ensemble that was put back while the gateway ran is noticed at the next session', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    first.highest = ensemble.zxid + 1_000n;
+    first.client().expire();
+    await settle();
+    expect(first.coordination.readiness()).toMatchObject({ state: 'connected', reason: expect.stringContaining('behind') });
+  });
+
+  it('a base that another gateway raised since our session began counts from the next claim on', async () => {
+    const first = await gateway('g1');
+    const second = await gateway('g2');
+    await first.coordination.rebase(2n ** 50n);
+    expect((await second.coordination.claim('v', UUID, 'plain')).floor).toBeGreaterThan(2n ** 50n);
+  });
+});
