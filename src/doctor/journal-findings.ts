@@ -13,7 +13,7 @@ export async function journalFindings(journal: DoctorDeps['journal'], clock: Clo
     found.push(
       diagnosis({
         code: 'journal_unhealthy',
-        severity: 'critical',
+        severity: 'error',
         resource: null,
         evidence: { what, how: 'Free or repair the disk of the data directory, then start the gateway again.' },
       }),
@@ -31,7 +31,7 @@ export async function journalFindings(journal: DoctorDeps['journal'], clock: Clo
         records: report.records,
         how: 'GET /v1/audit/verify checks all of it. Compare with the heads in the log, and restore from a backup.',
       };
-      found.push(diagnosis({ code: 'audit_chain_broken', severity: 'critical', resource: null, evidence }));
+      found.push(diagnosis({ code: 'audit_chain_broken', severity: 'error', resource: null, evidence }));
     }
   } catch (thrown) {
     const why = late.signal.aborted ? 'it took too long' : asGatewayError(thrown).code;

@@ -39,7 +39,7 @@ export function leftBehind(conditions: readonly LeaseCondition[], endGone: EndGo
     .map((condition) =>
       diagnosis({
         code: condition.state === 'waiting' ? 'contender_orphaned' : 'holder_gone',
-        severity: 'critical',
+        severity: 'error',
         resource: nameOf(condition.resources[0]),
         subject: condition.leaseRef,
         evidence: evidenceOf(condition),
@@ -99,7 +99,7 @@ export function deadlocks(edges: readonly WaitForEdge[], conditions: readonly Le
     found.push(
       diagnosis({
         code: 'deadlock',
-        severity: 'critical',
+        severity: 'error',
         resource: members[0]?.resource ?? null,
         subject: members[0]?.waiterLeaseRef ?? '',
         evidence: { cycle: cycleOf, how },

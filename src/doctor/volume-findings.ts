@@ -26,7 +26,7 @@ export function startFindings(volumes: readonly ExaminedVolume[]): Diagnosis[] {
     volume.findings.slice(0, LIMITS.doctorFindingsMax).map(({ code, severity, resource, evidence, entry }) =>
       diagnosis({
         code,
-        severity: severity === 'error' ? 'critical' : severity,
+        severity,
         resource,
         subject: `${volume.name} ${entry ?? evidence}`,
         evidence: { volume: volume.name, what: evidence, how: HOW[code]?.replace('{name}', volume.name) ?? null },
@@ -87,7 +87,7 @@ export async function slowVolumes({
     return [
       diagnosis({
         code: hung ? 'volume_hung' : 'volume_slow',
-        severity: hung ? 'critical' : 'warning',
+        severity: hung ? 'error' : 'warning',
         resource: null,
         subject: volume.name,
         evidence,
@@ -146,7 +146,7 @@ export function unknownOutcomes({ open, settleNow }: DoctorDeps['unsettled']): D
   return open().map(({ operationId, resource, volume }) =>
     diagnosis({
       code: 'outcome_unknown',
-      severity: 'critical',
+      severity: 'error',
       resource,
       subject: operationId,
       evidence: { operation_id: operationId, volume, how: 'No other write gets in before it is settled; it is looked at again every few seconds.' },

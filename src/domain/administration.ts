@@ -28,7 +28,7 @@ export interface BreakReport {
   readonly leases: readonly BrokenLease[];
 }
 
-export type FindingSeverity = 'info' | 'warning' | 'critical';
+export type FindingSeverity = 'info' | 'warning' | 'error';
 
 export interface Finding {
   readonly id: string;

@@ -231,7 +231,7 @@ describe('doctor, fences, backup, adoption', () => {
     const second = await GatewayProcess.start(own);
     const restored = here.with({ FENCEGATE_URL: second.url });
     const report = JSON.parse((await restored.run('doctor', '--json')).stdout) as DoctorReport;
-    expect(report.findings.map(({ severity }) => severity)).toContain('critical');
+    expect(report.findings.map(({ severity }) => severity)).toContain('error');
     expect((await restored.run('doctor')).code).toBe(1);
     await second.stop();
 

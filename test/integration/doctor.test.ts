@@ -204,7 +204,7 @@ describe('what is wrong with journal and volumes', () => {
       db.close();
     });
     const [{ seq } = { seq: 0 }] = await gateway.client.audit({ action: 'put' });
-    expect(await found('audit_chain_broken')).toMatchObject([{ severity: 'critical', evidence: { first_bad_seq: seq }, fix: null }]);
+    expect(await found('audit_chain_broken')).toMatchObject([{ severity: 'error', evidence: { first_bad_seq: seq }, fix: null }]);
   });
 
   it("a journal that is not the volume's own points to the rebase", async () => {
@@ -215,7 +215,7 @@ describe('what is wrong with journal and volumes', () => {
     });
     const findings = await found('other_journal');
     expect(findings.map(({ evidence }) => evidence['volume'])).toEqual(['v', 'w']);
-    expect(findings[0]).toMatchObject({ severity: 'critical', fix: null, evidence: { how: expect.stringContaining('/v1/admin/fences/rebase') } });
+    expect(findings[0]).toMatchObject({ severity: 'error', fix: null, evidence: { how: expect.stringContaining('/v1/admin/fences/rebase') } });
     expect((await gateway.client.post('/v1/admin/fences/rebase', { reason: 'test' })).status).toBe(200);
     expect(await found('other_journal')).toEqual([]);
   });
@@ -230,9 +230,9 @@ describe('what is wrong with journal and volumes', () => {
       },
       { ...VOLUMES, w: { path: nowhere } },
     );
-    expect(await found('volume_unavailable')).toMatchObject([{ severity: 'critical', evidence: { volume: 'w' } }]);
+    expect(await found('volume_unavailable')).toMatchObject([{ severity: 'error', evidence: { volume: 'w' } }]);
     expect(await found('foreign_owner')).toMatchObject([
-      { severity: 'critical', fix: null, evidence: { volume: 'v', how: expect.stringContaining('/v1/admin/volumes/v/adopt') } },
+      { severity: 'error', fix: null, evidence: { volume: 'v', how: expect.stringContaining('/v1/admin/volumes/v/adopt') } },
     ]);
   });
 });

@@ -20,7 +20,7 @@ interface Fixed {
   readonly steps: readonly string[];
 }
 
-/** Ends with 0 unless something is critical; after `--fix`, unless something critical is left. */
+/** Ends with 0 unless a finding is of severity error; after `--fix`, unless one is left. */
 export function askDoctor(context: CommandContext, flags: DoctorFlags): Promise<number> {
   if (flags.dryRun === true && flags.fix !== true) throw new UsageError('--dry-run goes with --fix');
   return withClient(context, flags, async (client, signal) => {
@@ -30,7 +30,7 @@ export function askDoctor(context: CommandContext, flags: DoctorFlags): Promise<
     const report = changed ? await client.administration.doctor({ signal }) : first;
     if (flags.json === true) outJson(context.screen, flags.fix === true ? { ...report, fixed } : report);
     else await outReport(context, first, fixed, changed ? report : null);
-    return report.findings.some(({ severity }) => severity === 'critical') ? EXIT.failed : EXIT.ok;
+    return report.findings.some(({ severity }) => severity === 'error') ? EXIT.failed : EXIT.ok;
   });
 }
 

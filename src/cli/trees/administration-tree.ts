@@ -31,7 +31,7 @@ export function addAdministrationCommands(program: Command, context: CommandCont
     .addHelpText('after', examples("fencegate volume adopt books --offline --reason 'the old host burnt down'"))
     .action((volume: string, flags: OrderFlags) => run(async () => (await import('../commands/fence.ts')).adoptVolume(context, volume, flags)));
   withAnswer(program.command('doctor'))
-    .description('what is wrong, with evidence; exit code 1 when something is critical')
+    .description('what is wrong, with evidence; exit code 1 when a finding is of severity error')
     .option('--fix', 'carry out the fixes that are safe')
     .option('--dry-run', 'with --fix: only tell what would be done')
     .addHelpText('after', examples('fencegate doctor', 'fencegate doctor --fix --dry-run'))

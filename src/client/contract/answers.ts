@@ -404,7 +404,7 @@ export interface VolumeReadiness {
 export interface DoctorFinding {
   readonly id: string;
   readonly code: string;
-  readonly severity: 'info' | 'warning' | 'critical';
+  readonly severity: 'info' | 'warning' | 'error';
   readonly resource: string | null;
   readonly evidence: Readonly<Record<string, unknown>>;
   /** What the fix would do */

@@ -81,7 +81,7 @@ export const Doctor = Type.Object(
       Type.Object({
         id: Type.String(),
         code: Type.String(),
-        severity: answerOneOf(['info', 'warning', 'critical'] as const),
+        severity: answerOneOf(['info', 'warning', 'error'] as const),
         resource: nullableString(),
         evidence: Type.Unsafe<Readonly<Record<string, unknown>>>({ type: 'object', additionalProperties: true }),
         fix: nullableString('What the fix would do'),

@@ -38,8 +38,8 @@ describe('what the doctor asks of the journal', () => {
       clock,
     );
     expect(broken.map(({ finding: { code, severity, evidence } }) => [code, severity, evidence['first_bad_seq']])).toEqual([
-      ['journal_unhealthy', 'critical', undefined],
-      ['audit_chain_broken', 'critical', 7],
+      ['journal_unhealthy', 'error', undefined],
+      ['audit_chain_broken', 'error', 7],
     ]);
     const slow = journalFindings(
       journal((_from, signal) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))))),

@@ -108,7 +108,7 @@ describe('a client that is proven gone', () => {
     expect((await lab.lease(lease.leaseId)).state).toBe('expired');
   });
 
-  it('in line without a session, or still holding, would be critical, and its fix takes it out', async () => {
+  it('in line without a session, or still holding, would be an error, and its fix takes it out', async () => {
     const found = leftBehind(
       [
         condition({ state: 'waiting', gone: 'session_ended', ageMs: 5 }),
@@ -118,8 +118,8 @@ describe('a client that is proven gone', () => {
       endGone,
     );
     expect(found.map(({ finding: { code, severity, fix } }) => [code, severity, fix])).toEqual([
-      ['contender_orphaned', 'critical', 'Take it out of the line.'],
-      ['holder_gone', 'critical', expect.stringContaining('Fence')],
+      ['contender_orphaned', 'error', 'Take it out of the line.'],
+      ['holder_gone', 'error', expect.stringContaining('Fence')],
     ]);
     expect(await found[0]?.remedy?.carryOut(admin)).toEqual(['take lease ref out of the line']);
   });
@@ -185,7 +185,7 @@ describe('a deadlock', () => {
     expect(found.map(({ finding }) => finding)).toMatchObject([
       {
         code: 'deadlock',
-        severity: 'critical',
+        severity: 'error',
         fix: null,
         evidence: {
           cycle: [

@@ -47,8 +47,8 @@ describe('asking the volumes', () => {
       found.map(({ finding: { code, severity, evidence } }) => [code, severity, evidence['volume'], evidence['problem'], evidence['in_flight']]),
     ).toEqual([
       ['volume_slow', 'warning', 'slow', null, null],
-      ['volume_hung', 'critical', 'refusing', 'volume_unavailable', null],
-      ['volume_hung', 'critical', 'hung', 'it did not answer in time', 8],
+      ['volume_hung', 'error', 'refusing', 'volume_unavailable', null],
+      ['volume_hung', 'error', 'hung', 'it did not answer in time', 8],
     ]);
     expect(answering.map(({ name }) => name)).toEqual(['well', 'slow']);
   });
@@ -77,7 +77,7 @@ describe('what volumes found at their start', () => {
     ] as const;
     const found = startFindings([volume('v', { findings })]);
     expect(found.map(({ finding, remedy }) => [finding.code, finding.severity, finding.resource, remedy])).toEqual([
-      ['other_journal', 'critical', null, null],
+      ['other_journal', 'error', null, null],
       ['intent_unknown', 'warning', 'v/file', null],
     ]);
     expect(found.map(({ finding }) => finding.evidence['how'])).toEqual([
@@ -116,7 +116,7 @@ describe('a resource that is closed by an unknown outcome', () => {
     const [found] = unknownOutcomes(loop);
     expect(found?.finding).toMatchObject({
       code: 'outcome_unknown',
-      severity: 'critical',
+      severity: 'error',
       resource: 'v/file',
       evidence: { operation_id: 'op-1' },
       fix: expect.any(String),
