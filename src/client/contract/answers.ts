@@ -382,7 +382,9 @@ export interface CoordinatorState {
   readonly kind: 'embedded' | 'zookeeper';
   readonly state: 'connected' | 'suspended' | 'reconnected' | 'lost';
   readonly session_ms: number | null;
+  /** How long ago the request was sent whose answer proved the session */
   readonly proof_age_ms: number | null;
+  /** Why nothing is granted although there is contact */
   readonly reason: string | null;
 }
 
