@@ -46,7 +46,13 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const opened = await openJournal({ dataDirectory, clock, random, takeoverAfterMs, auditKeys: readAuditKeys(config), retention });
   const { start, takeOver } = opened;
   const readiness = () => volumes.all().map((volume) => readinessOf(volume));
-  const metrics = gatewayMetrics({ volumes: readiness, lanes: () => volumes.lanes(), locks: () => locks.figures(), journal: () => opened.stats() });
+  const metrics = gatewayMetrics({
+    coordinator: () => coordinator(),
+    volumes: readiness,
+    lanes: () => volumes.lanes(),
+    locks: () => locks.figures(),
+    journal: () => opened.stats(),
+  });
   const refusalWindow = new RefusalWindow(clock);
   const refusals = refusalWindow.hearing(countingRefusals(opened.refusals, metrics));
   const floors = new Floors(
@@ -111,6 +117,8 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
     endGone: (caller, leaseRef) => locks.endGone(caller, leaseRef),
     waitFor: () => locks.waitFor(),
     coordinator,
+    nodes: () => locks.nodes(),
+    removeOrphan: (node) => locks.removeOrphan(node),
     unsettled: settleLoop,
   });
   const breakLock: typeof locks.breakLock = (caller, request) => locks.breakLock(caller, request);

@@ -1,4 +1,4 @@
-import type { LeaseCondition, WaitForEdge } from '../domain/administration.ts';
+import type { CoordinatorNode, LeaseCondition, WaitForEdge } from '../domain/administration.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { CoordinatorReadiness, VolumeReadiness } from '../domain/health.ts';
@@ -36,6 +36,9 @@ export interface DoctorDeps {
   readonly endGone: (caller: Caller, leaseRef: string) => Promise<'ended' | 'pending'>;
   readonly waitFor: () => readonly WaitForEdge[];
   readonly coordinator: () => CoordinatorReadiness;
+  readonly nodes: () => Promise<readonly CoordinatorNode[]>;
+  /** False when there was nothing to remove any more. */
+  readonly removeOrphan: (node: CoordinatorNode) => Promise<boolean>;
   readonly unsettled: {
     open(): readonly { readonly operationId: string; readonly resource: string; readonly volume: string }[];
     settleNow(operationId: string): Promise<'settled' | 'unknown' | 'none'>;

@@ -4,6 +4,7 @@ import { rfc3339 } from '../domain/clock.ts';
 import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
+import { coordinatorNodes, coordinatorState } from './coordinator-findings.ts';
 import type { Diagnosis, Remedy } from './diagnosis.ts';
 import type { DoctorDeps } from './doctor-deps.ts';
 import { foreignChanges } from './foreign-changes.ts';
@@ -98,7 +99,10 @@ export class Doctor {
     const waitFor = this.#deps.waitFor();
     const { locks } = await service.locks({ limit: LIMITS.doctorLocksMax, cursor: null });
     const { found: slow, answering } = await slowVolumes({ clock, volumes, lanes: lanes() });
+    const coordinator = this.#deps.coordinator();
     const diagnoses = [
+      ...coordinatorState(coordinator),
+      ...(await coordinatorNodes(this.#deps)),
       ...startFindings(volumes),
       ...slow,
       ...nearlyFull(volumes),
@@ -119,7 +123,7 @@ export class Doctor {
       sessions: service.sessions(),
       locks,
       waitFor,
-      coordinator: this.#deps.coordinator(),
+      coordinator,
       volumes: this.#deps.readiness(),
     };
     return { report, diagnoses };

@@ -11,6 +11,8 @@ import { within } from './within.ts';
 const HOW: Readonly<Partial<Record<VolumeFinding['code'], string>>> = {
   journal_behind_stamp: 'POST /v1/admin/fences/rebase {"reason":"..."} voids every token so far and goes on above them.',
   other_journal: 'POST /v1/admin/fences/rebase {"reason":"..."} voids every token so far and goes on above them.',
+  other_coordinator: 'POST /v1/admin/fences/rebase {"reason":"..."} voids every token so far and goes on above them.',
+  standby: 'Nothing to do: it is taken over when its owner is gone.',
   foreign_owner: 'Make sure that its owner is gone, then POST /v1/admin/volumes/{name}/adopt {"reason":"..."}.',
   foreign_entry: 'Look at it and remove it by hand.',
   intent_unknown: 'Look at the file, then write it again through the gateway; GET /v1/operations/{operation_id} tells of the write.',

@@ -46,6 +46,17 @@ export interface WaitForEdge {
   readonly resource: string;
 }
 
+/** Something in the coordinator that needs eyes. */
+export interface CoordinatorNode {
+  /** `orphan`: made by this gateway's session, and no lease stands behind it. `counter_high`: its sequence numbers come near their end. */
+  readonly kind: 'orphan' | 'counter_high';
+  readonly resource: Resource;
+  /** Its path there. */
+  readonly node: string;
+  /** How often children of the resource's node were made or deleted. */
+  readonly changes: number;
+}
+
 /** A live lease as a diagnosis sees it. */
 export interface LeaseCondition {
   readonly leaseRef: string;

@@ -12,16 +12,18 @@ export interface HealthDeps {
   readonly distrust: () => string | null;
 }
 
-/** `/readyz`, from memory only. Not ready: draining, no journal, or no volume that takes writes or locks. */
+/** `/readyz`, from memory only. Not ready: draining, no journal, no coordinator that grants, or no volume that takes writes or locks. */
 export function createHealth(deps: HealthDeps): Health {
   const readiness = (): Readiness => {
     const volumes = deps.volumes.all().map((volume) => readinessOf(volume));
     const head = deps.journal.head();
-    const usable = volumes.some(({ state }) => state === 'open' || state === 'lock_only');
+    const coordinator = deps.coordinator();
+    const grants = (coordinator.state === 'connected' || coordinator.state === 'reconnected') && coordinator.reason === null;
+    const usable = grants && volumes.some(({ state }) => state === 'open' || state === 'lock_only');
     return {
       ready: usable && deps.journal.healthy && !deps.isDraining(),
       journal: { healthy: deps.journal.healthy, headSeq: head.seq, headHash: head.hash, reason: deps.distrust() },
-      coordinator: deps.coordinator(),
+      coordinator,
       volumes,
     };
   };

@@ -1,3 +1,4 @@
+import type { CoordinatorNode } from '../domain/administration.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { CoordinatorReadiness } from '../domain/health.ts';
 import type { Coordinator, SeatingCoordinator } from './coordinator.ts';
@@ -20,4 +21,8 @@ export interface Coordination {
   raiseAbove(token: bigint): void;
   /** `fence rebase`: the same, durably, for whoever uses this coordinator. Rejects with `coordinator_suspended`, `coordinator_unavailable`. */
   rebase(base: bigint): Promise<void>;
+  /** What is wrong in the coordinator with what is held and waited for; nothing while there is no contact. */
+  nodes(): Promise<readonly CoordinatorNode[]>;
+  /** False when there was nothing to remove any more. Rejects with `coordinator_suspended`, `coordinator_unavailable`. */
+  removeOrphan(node: CoordinatorNode): Promise<boolean>;
 }

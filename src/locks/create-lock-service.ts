@@ -1,4 +1,4 @@
-import type { BreakReport, LeaseCondition, WaitForEdge } from '../domain/administration.ts';
+import type { BreakReport, CoordinatorNode, LeaseCondition, WaitForEdge } from '../domain/administration.ts';
 import type { Clock, Random } from '../domain/clock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { FenceLevel } from '../domain/fence-level.ts';
@@ -71,6 +71,9 @@ export interface Locks {
   conditions(): Iterable<LeaseCondition>;
   /** Rejects with `not_found` unless the client of the lease is proven gone. */
   endGone(caller: Caller, leaseRef: string): Promise<'ended' | 'pending'>;
+  /** See `Coordination`. */
+  nodes(): Promise<readonly CoordinatorNode[]>;
+  removeOrphan(node: CoordinatorNode): Promise<boolean>;
   /** By volume; a volume without locks is not in it. */
   figures(): ReadonlyMap<string, LockFigures>;
   readiness(): CoordinatorReadiness;
@@ -148,6 +151,8 @@ export function createLockService(deps: LockServiceDeps): Locks {
         .map(({ waiter, blocker, resource }) => ({ waiterLeaseRef: waiter.leaseRef, holderLeaseRef: blocker.leaseRef, resource: resource.name })),
     conditions: () => conditions.all(),
     endGone: (caller, leaseRef) => conditions.endGone(caller, leaseRef),
+    nodes: () => coordination.nodes(),
+    removeOrphan: (node) => coordination.removeOrphan(node),
     figures: () => figures.read(),
     readiness: () => coordination.readiness(),
     async restore(start, { above, comeBack }) {

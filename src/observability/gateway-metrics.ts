@@ -10,6 +10,7 @@ interface LockFigures {
 }
 
 export interface GaugeSources {
+  coordinator(): { readonly kind: string; readonly state: string; readonly proofAgeMs: number | null };
   lanes(): ReadonlyMap<string, { readonly inFlight: number; readonly queued: number; readonly breaker: string }>;
   volumes(): readonly VolumeReadiness[];
   /** Of the volumes that have locks now. */
@@ -46,6 +47,7 @@ export function gatewayMetrics(sources: GaugeSources): Metrics {
   );
   spaceGauges(metrics, sources);
   lockGauges(metrics, sources);
+  coordinatorGauges(metrics, sources);
   metrics.gauge(
     'fencegate_journal_queue_length',
     'Units that wait for a disk commit',
@@ -98,6 +100,21 @@ function spaceGauges(metrics: Metrics, sources: GaugeSources): void {
     ['volume'],
     perVolume(({ freeInodes }) => freeInodes),
   );
+}
+
+function coordinatorGauges(metrics: Metrics, { coordinator }: GaugeSources): void {
+  metrics.gauge('fencegate_coordinator_state', 'Always 1: the labels say what the contact with the coordinator is', ['kind', 'state'], () => {
+    const { kind, state } = coordinator();
+    return [{ labels: { kind, state }, value: 1 }];
+  });
+  metrics.gauge('fencegate_coordinator_usable', '1 while leases can be granted', [], () => {
+    const { state } = coordinator();
+    return [{ labels: {}, value: state === 'connected' || state === 'reconnected' ? 1 : 0 }];
+  });
+  metrics.gauge('fencegate_coordinator_proof_age_seconds', 'How old the last proof of the session with the coordinator is', [], () => {
+    const { proofAgeMs } = coordinator();
+    return proofAgeMs === null ? [] : [{ labels: {}, value: proofAgeMs / 1_000 }];
+  });
 }
 
 /** A volume without locks shows 0: a series that ends would leave an alert hanging. */

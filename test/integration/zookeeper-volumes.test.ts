@@ -129,10 +129,14 @@ describe('a gateway whose session is lost', () => {
     const before = await incarnations(`${one}/v`);
     proxy.cut();
     await until(async () => {
-      const { json } = await get(gateway.url, '/readyz');
+      const { json, status } = await get(gateway.url, '/readyz');
       expect((await get(gateway.url, '/v1/files/v/a.txt')).text).toBe('before');
-      return (json['coordinator'] as { state: string }).state === 'lost' ? true : null;
+      const { state } = json['coordinator'] as { state: string };
+      if (state !== 'connected') expect(status).toBe(503);
+      return state === 'lost' ? true : null;
     });
+    expect((await get(gateway.url, '/v1/admin/doctor')).text).toContain('coordinator_lost');
+    expect((await get(gateway.url, '/metrics')).text).toMatch(/^fencegate_coordinator_usable 0$/m);
     proxy.mend();
     expect((await putted(gateway.url, 'v/a.txt', 'after')).status).toBe(200);
     const after = await incarnations(`${one}/v`);

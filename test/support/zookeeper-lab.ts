@@ -53,5 +53,7 @@ function coordination(
     onState: () => undefined,
     raiseAbove: () => undefined,
     rebase: async () => undefined,
+    nodes: () => coordinator.nodes(1_000),
+    removeOrphan: (node) => coordinator.removeOrphan(node),
   };
 }

@@ -17,5 +17,7 @@ export function embeddedCoordination(clock: Clock, queueMax: (volume: string) =>
     onState: () => undefined,
     raiseAbove: (token) => mint.raiseTo(token),
     rebase: async (base) => mint.raiseTo(base),
+    nodes: async () => [],
+    removeOrphan: async () => false,
   };
 }

@@ -8,6 +8,7 @@ import { contenderPath, znodePath } from '../znode-path.ts';
 import { DeadlockWatch } from './deadlock-watch.ts';
 import { HoldBacks } from './hold-backs.ts';
 import type { Mint } from './mint.ts';
+import { downgraded, upgradeBegins, upgradeDone, upgradeGivenUp } from './mode-changes.ts';
 import { Parties, type PartyPlaces } from './parties.ts';
 import { inherit, rekeyWaits } from './priority-inheritance.ts';
 import { type Contender, type Place, ResourceEntry } from './resource-entry.ts';
@@ -70,9 +71,7 @@ export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<
 
   upgrade(claim: C): boolean {
     const entries = claim.resources.map((resource) => this.#entry(resource));
-    if (entries.some((entry) => entry.upgrader !== null)) return false;
-    for (const entry of entries) entry.upgrader = claim;
-    this.#parties.of(claim.party).upgrading.add(claim);
+    if (!upgradeBegins(this.#parties, claim, entries)) return false;
     for (const entry of entries) this.#decide(entry);
     if (entries.some((entry) => entry.upgrader === claim)) claim.waits();
     this.#deadlocks.check(claim.party);
@@ -80,18 +79,12 @@ export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<
   }
 
   cancelUpgrade(claim: C): void {
-    this.#parties.of(claim.party).upgrading.delete(claim);
-    const entries = (this.#places.get(claim)?.taken ?? []).filter((entry) => entry.upgrader === claim);
-    for (const entry of entries) entry.upgrader = null;
-    for (const entry of entries) this.#decide(entry);
+    for (const entry of upgradeGivenUp(this.#parties, claim, this.#places.get(claim)?.taken ?? [])) this.#decide(entry);
   }
 
   downgrade(claim: C): void {
-    if (claim.mode === 'shared') return;
     const taken = this.#places.get(claim)?.taken ?? [];
-    claim.mode = 'shared';
-    for (const entry of taken) entry.converted('shared');
-    for (const entry of taken) this.#changed(entry);
+    if (downgraded(claim, taken)) for (const entry of taken) this.#changed(entry);
   }
 
   fence(claim: C): FencingToken {
@@ -253,12 +246,7 @@ export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<
   #upgradeWhenAlone(claim: C): void {
     const place = this.#places.get(claim);
     if (place === undefined || place.taken.some((entry) => entry.holderCount > 1)) return;
-    claim.mode = 'exclusive';
-    for (const entry of place.taken) {
-      entry.upgrader = null;
-      entry.converted('exclusive');
-    }
-    this.#parties.of(claim.party).upgrading.delete(claim);
+    upgradeDone(this.#parties, claim, place.taken);
     this.#grant(claim, place);
   }
 

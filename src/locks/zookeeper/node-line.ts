@@ -4,6 +4,7 @@ import { ChildWatches } from './child-watches.ts';
 import { Children } from './children.ts';
 import { unavailable } from './contact-refusals.ts';
 import { LockDelay } from './lock-delay.ts';
+import type { InspectedLine } from './node-inspection.ts';
 import { isSpent, lookAt, type View } from './node-look.ts';
 import { NumberRequests } from './number-requests.ts';
 import { decide } from './protocol.ts';
@@ -18,9 +19,10 @@ import { wantedState } from './wanted-state.ts';
  * Our claims at the node of one resource: looks, decides by `protocol.ts`, and changes the node by version-checked `set` (R1, R7).
  * After any unknown outcome the next look begins with `sync`.
  */
-export class NodeLine<C extends Claim> {
+export class NodeLine<C extends Claim> implements InspectedLine {
   readonly entry: ResourceEntry<C>;
   readonly path: string;
+  view: View | null = null;
   readonly #host: NodeLineHost<C>;
   readonly #children: Children;
   readonly #stands = new Map<string, Stand<C>>();
@@ -31,7 +33,6 @@ export class NodeLine<C extends Claim> {
   #doubt = false;
   readonly #delay: LockDelay;
   #breakUntilMs: number | null = null;
-  #last: View | null = null;
 
   constructor(host: NodeLineHost<C>, entry: ResourceEntry<C>, path: string) {
     this.#host = host;
@@ -91,6 +92,10 @@ export class NodeLine<C extends Claim> {
     return this.#stands.get(claim.leaseRef) ?? null;
   }
 
+  isStanding(guid: string): boolean {
+    return [...this.#stands.values()].some((stand) => stand.guid === guid);
+  }
+
   /** How many of ours stand in line, or are about to. */
   get queueing(): number {
     return queueing(this.#stands.values());
@@ -130,7 +135,7 @@ export class NodeLine<C extends Claim> {
 
   #rest(): void {
     if (!this.idle) return;
-    const last = this.#last;
+    const last = this.view;
     if (last !== null && isSpent(last) && !this.#host.over()) this.#children.forget(last.version);
     this.#host.idle(this);
   }
@@ -141,7 +146,7 @@ export class NodeLine<C extends Claim> {
       this.nudge();
       return;
     }
-    this.#last = view;
+    this.view = view;
     noteChildren(this.#stands.values(), view.children, (stand) => this.#childGone(stand));
     this.#adopt(view);
     if (view.state.delay === null) this.#delay.cleared();

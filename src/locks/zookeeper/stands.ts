@@ -16,6 +16,12 @@ export function queueing<C extends Claim>(stands: Iterable<Stand<C>>): number {
   return [...stands].filter(({ phase }) => phase === 'joining' || phase === 'waiting').length;
 }
 
+/** 1 = next; who is about to join comes last. */
+export function positionOf<C extends Claim>({ phase, contender }: Stand<C>): number {
+  const { line, queueLength } = contender.entry;
+  return phase === 'waiting' ? line.countBefore(contender) + 1 : queueLength + 1;
+}
+
 /** Those whose child is to be made by the next look. */
 export function childless<C extends Claim>(stands: Iterable<Stand<C>>): readonly Stand<C>[] {
   return [...stands].filter(({ phase, child }) => phase === 'joining' && child === null);

@@ -1,6 +1,8 @@
+import type { CoordinatorNode } from '../../domain/administration.ts';
 import type { Clock, Random } from '../../domain/clock.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { CoordinatorReadiness } from '../../domain/health.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { OwnerNames, VolumeTitle, VolumeTitles } from '../../domain/volume-title.ts';
 import type { Coordination } from '../coordination.ts';
 import type { Lease } from '../lease-record.ts';
@@ -119,6 +121,15 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     this.#trusted = live.coordinatorId;
     this.#distrust = null;
     this.coordinator.resume();
+  }
+
+  async nodes(): Promise<readonly CoordinatorNode[]> {
+    // A session that is lost meanwhile has a finding of its own.
+    return this.coordinator.nodes(LIMITS.doctorLocksMax).catch(() => []);
+  }
+
+  removeOrphan(node: CoordinatorNode): Promise<boolean> {
+    return answered(this.coordinator.removeOrphan(node));
   }
 
   owner(): OwnerNames {

@@ -1,16 +1,20 @@
+import type { CoordinatorNode } from '../../domain/administration.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { type FencingToken, fencingToken } from '../../domain/fencing-token.ts';
 import type { Resource } from '../../domain/resource.ts';
 import type { Claim, Coordinator, ResourceLook, WaitLink } from '../coordinator.ts';
 import { DeadlockWatch } from '../embedded/deadlock-watch.ts';
+import { downgraded, upgradeBegins, upgradeDone, upgradeGivenUp } from '../embedded/mode-changes.ts';
 import { Parties } from '../embedded/parties.ts';
 import { type Contender, ResourceEntry } from '../embedded/resource-entry.ts';
 import { queueFull } from '../lock-refusals.ts';
 import { contenderPath, znodePath } from '../znode-path.ts';
 import { notOwned, suspended, unavailable } from './contact-refusals.ts';
+import { inspectNodes, removeOrphan } from './node-inspection.ts';
 import { NodeLine } from './node-line.ts';
 import type { Place, ZkEpoch, ZookeeperCoordinatorOptions } from './place.ts';
 import type { NodeLineHost, Stand } from './stand.ts';
+import { positionOf } from './stands.ts';
 
 /**
  * The coordinator over an ensemble: what it says is what the nodes say (R7). The lines in memory are a copy for people, for the
@@ -82,35 +86,24 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
   upgrade(claim: C): boolean {
     this.#assertUsable();
     const lines = this.#places.get(claim)?.taken ?? [];
-    if (lines.some(({ entry }) => entry.upgrader !== null)) return false;
-    this.#parties.of(claim.party).upgrading.add(claim);
-    for (const line of lines) {
-      line.entry.upgrader = claim;
-      line.nudge();
-    }
+    if (!upgradeBegins(this.#parties, claim, entriesOf(lines))) return false;
+    for (const line of lines) line.nudge();
     this.#deadlocks.check(claim.party);
     return true;
   }
 
   cancelUpgrade(claim: C): void {
-    this.#parties.of(claim.party).upgrading.delete(claim);
     const place = this.#places.get(claim);
+    upgradeGivenUp(this.#parties, claim, entriesOf(place?.taken ?? []));
     if (place === undefined) return;
     place.upgraded.clear();
     place.upgradeToken = 0n;
-    for (const line of place.taken) {
-      if (line.entry.upgrader === claim) line.entry.upgrader = null;
-      line.nudge();
-    }
+    for (const line of place.taken) line.nudge();
   }
 
   downgrade(claim: C): void {
-    if (claim.mode === 'shared') return;
-    claim.mode = 'shared';
-    for (const line of this.#places.get(claim)?.taken ?? []) {
-      line.entry.converted('shared');
-      line.nudge();
-    }
+    const lines = this.#places.get(claim)?.taken ?? [];
+    if (downgraded(claim, entriesOf(lines))) for (const line of lines) line.nudge();
   }
 
   async fence(claim: C): Promise<FencingToken> {
@@ -143,22 +136,30 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
     for (const { entry } of this.#lines.values()) if (entry.id > afterId) yield { id: entry.id, look: entry };
   }
 
+  async nodes(limit: number): Promise<readonly CoordinatorNode[]> {
+    return this.#epoch?.usable() === true ? inspectNodes(this.#epoch.client, [...this.#lines.values()].slice(0, limit)) : [];
+  }
+
+  async removeOrphan({ resource, node }: CoordinatorNode): Promise<boolean> {
+    this.#assertUsable();
+    const line = this.#lines.get(resource.key);
+    if (line === undefined || this.#epoch === null) return false;
+    const removed = await removeOrphan(this.#epoch.client, line, node);
+    line.nudge();
+    return removed;
+  }
+
   resourcePath(resource: Resource): string {
     return znodePath(resource, this.#options.root);
   }
 
   position(claim: C): number | null {
-    const line = this.#places.get(claim)?.standing ?? null;
-    const stand = line?.stand(claim) ?? null;
-    if (line === null || stand === null) return null;
-    return stand.phase === 'waiting' ? line.entry.line.countBefore(stand.contender) + 1 : line.entry.queueLength + 1;
+    const stand = this.#places.get(claim)?.standing?.stand(claim) ?? null;
+    return stand === null ? null : positionOf(stand);
   }
 
   waitFor(limit: number): readonly WaitLink[] {
-    return this.#deadlocks.allLinks(
-      [...this.#lines.values()].map(({ entry }) => entry),
-      limit,
-    );
+    return this.#deadlocks.allLinks(entriesOf([...this.#lines.values()]), limit);
   }
 
   nodePath(claim: C): string {
@@ -263,12 +264,7 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
     const minted = place.upgradeToken;
     place.upgraded.clear();
     place.upgradeToken = 0n;
-    claim.mode = 'exclusive';
-    for (const { entry } of place.taken) {
-      entry.upgrader = null;
-      entry.converted('exclusive');
-    }
-    this.#parties.of(claim.party).upgrading.delete(claim);
+    upgradeDone(this.#parties, claim, entriesOf(place.taken));
     this.#grant(claim, place, minted);
   }
 
@@ -297,4 +293,8 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
     this.#byPath.set(line.path, line);
     return line;
   }
+}
+
+function entriesOf<C extends Claim>(lines: readonly NodeLine<C>[]): readonly ResourceEntry<C>[] {
+  return lines.map(({ entry }) => entry);
 }

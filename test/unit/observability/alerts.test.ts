@@ -21,6 +21,7 @@ const expressionOf = (alert: string): string => rules.find((rule) => rule.alert 
 const SPACE = { totalBytes: 1_000, freeBytes: 500, totalInodes: null, freeInodes: null };
 
 const metrics = gatewayMetrics({
+  coordinator: () => ({ kind: 'zookeeper', state: 'suspended', proofAgeMs: 6_000 }),
   volumes: () => [{ name: 'v', fenceLevel: 'incarnation', state: 'open', reason: null, space: SPACE }],
   lanes: () =>
     new Map([
