@@ -76,6 +76,7 @@ export class BreakDesk {
         .catch(() => new Map(left.map((lease) => [lease, auditDetail(reason)])))
         .then((details) => this.#breakNow(caller, resource, details));
     };
+    for (const lease of holders) lease.breaksAtMs = this.#deps.clock.monotonicMs() + graceMs;
     const timer = this.#deps.clock.after(graceMs, finish);
     // When the last of them has gone by itself there is nothing left to break, and nobody need wait on.
     const left = (): void => {
@@ -89,6 +90,7 @@ export class BreakDesk {
       );
     } catch (thrown) {
       this.#forgetGrace(resource);
+      for (const lease of holders) lease.breaksAtMs = Number.POSITIVE_INFINITY;
       this.#deps.coordinator.reopen(resource);
       throw thrown;
     }

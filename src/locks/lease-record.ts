@@ -92,6 +92,8 @@ export class Lease implements Claim, Timed {
   /** Others were told that it waits. */
   announced = false;
   readonly holds = new Holds();
+  /** When an administrator's grace is over; it may end by itself before. */
+  breaksAtMs = Number.POSITIVE_INFINITY;
   /** Commit sections and journal units that are under way: an end waits for them. */
   pins = 0;
   decided: DecidedEnd | null = null;

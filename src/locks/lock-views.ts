@@ -61,7 +61,7 @@ export class LockViews {
       grantedAt: granted === null ? null : lease.grantedAt,
       queuePosition: this.#deps.coordinator.position(lease) ?? (lease.upgrading ? 1 : null),
       acquiredZnodePath: granted === null ? null : this.#deps.coordinator.nodePath(lease),
-      reason: decided?.end.reason ?? lease.failure?.code ?? null,
+      reason: decided?.end.reason ?? lease.failure?.code ?? (Number.isFinite(lease.breaksAtMs) ? 'breaking' : null),
       metadata: terms.metadata,
     };
   }
@@ -178,10 +178,11 @@ export class LockViews {
     };
   }
 
-  /** What is held is held no longer than the coordinator's proof goes. */
+  /** What is held is held no longer than an administrator's grace, and the coordinator's proof, go. */
   #restMs(lease: Lease): number {
     const ownMs = lease.deadlineMs - this.#deps.clock.monotonicMs();
-    return lease.phase === 'waiting' ? ownMs : Math.min(ownMs, this.#deps.coordination.remainderMs());
+    if (lease.phase === 'waiting') return ownMs;
+    return Math.min(ownMs, lease.breaksAtMs - this.#deps.clock.monotonicMs(), this.#deps.coordination.remainderMs());
   }
 
   #party(lease: Lease): LockParty {

@@ -85,6 +85,7 @@ export interface Lease {
   /** 1 = next */
   readonly queue_position: number | null;
   readonly acquired_znode_path: string | null;
+  /** Why it ended; of a held one `breaking` while an administrator ends it after a grace: expires_in_ms goes no further */
   readonly reason: string | null;
   readonly metadata: Readonly<Record<string, unknown>> | null;
 }

@@ -119,7 +119,7 @@ async function watch({ deps, watches }: RouteOptions, request: FastifyRequest, r
   const events = await deps.events.watch(callerOf(request), scope, afterSeq, signal);
   reply.headers({ 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
   if (request.method === 'HEAD') return reply.send('');
-  watches.open(reply.raw);
+  watches.open(reply.raw, scope);
   return reply.send(Readable.from(eventStream(events, (name) => inScope(principal, name), deps.clock)));
 }
 

@@ -69,7 +69,7 @@ export const Lease = Type.Object(
     granted_at: nullableString('RFC 3339 UTC'),
     queue_position: nullableInteger('1 = next'),
     acquired_znode_path: nullableString(),
-    reason: nullableString(),
+    reason: nullableString('Why it ended; of a held one `breaking` while an administrator ends it after a grace: expires_in_ms goes no further'),
     metadata: nullableObject(),
   },
   { title: 'Lease' },

@@ -61,6 +61,16 @@ describe.each(COORDINATORS)('breaking a lock ($coordinator)', ({ LockLab }) => {
     expect((await lab.acquire(A)).state).toBe('held');
   });
 
+  it('leaves the holder no more time than the grace, and says so in every answer', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: 600_000 });
+    await lab.locks.breakLock(root, ask(10_000));
+    lab.clock.advance(4_000);
+    expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'held', reason: 'breaking', expiresInMs: 6_000 });
+    expect((await lab.locks.service.renew(anybody, lease.leaseId)).expiresInMs).toBe(6_000);
+    expect((await lab.locks.service.lock(A)).holders[0]?.expiresInMs).toBe(6_000);
+  });
+
   it('is over early when the holder lets go within the grace period', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A);
