@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
+import type { ClientEventListener } from '../client/client-events.ts';
 import type { FencegateClient } from '../client/fencegate-client.ts';
 import type { ClientEnvironment } from '../client/from-environment.ts';
 import type { CommandContext } from './command-context.ts';
@@ -57,10 +58,13 @@ export async function withClient<T>(
 }
 
 /** Throws `UsageError`. */
-export async function openClient(environment: ClientEnvironment, flags: ConnectionFlags): Promise<FencegateClient> {
+export async function openClient(environment: ClientEnvironment, flags: ConnectionFlags, onEvent?: ClientEventListener): Promise<FencegateClient> {
   const { clientFromEnvironment } = await import('../client/from-environment.ts');
   try {
-    return clientFromEnvironment(clientEnvironment(environment, flags), { clientId: clientLabel(flags) });
+    return clientFromEnvironment(clientEnvironment(environment, flags), {
+      clientId: clientLabel(flags),
+      ...(onEvent === undefined ? {} : { onEvent }),
+    });
   } catch (thrown) {
     throw thrown instanceof TypeError ? new UsageError(thrown.message) : thrown;
   }

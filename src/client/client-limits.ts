@@ -39,4 +39,8 @@ export const CLIENT_LIMITS = {
   streamQuietMs: 45_000,
   streamLineMax: 4_194_304,
   inheritedLookMsMax: 10_000,
+  /** A lease that is held for longer is followed by a stream. */
+  followAfterMs: 250,
+  /** Where all places for streams are taken. */
+  followAgainMsMax: 60_000,
 } as const;

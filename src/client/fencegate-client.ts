@@ -17,6 +17,7 @@ import { directoryName, resourceUrlPath } from './resource-path.ts';
 import { SessionKeeper } from './session-keeper.ts';
 import { type Fetch, Transport } from './transport.ts';
 import { UnattendedLeases } from './unattended-leases.ts';
+import { unheldFetch } from './unheld-fetch.ts';
 import { type WatchEvent, watching } from './watching.ts';
 import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions, WriteReceipt } from './write-options.ts';
 import type { WriteRight } from './write-right.ts';
@@ -30,7 +31,7 @@ export interface FencegateClientOptions {
   readonly clientId?: string;
   /** How long the client's session lives without a heartbeat, ms: no lease of it can have a longer time to live. Default 300 000, or the first lease's. */
   readonly sessionTtlMs?: number;
-  /** Told of what happens in the background: failed heartbeats, lost leases, unconfirmed releases. */
+  /** Told of what happens in the background: failed heartbeats, leases that are being broken or lost, unconfirmed releases. */
   readonly onEvent?: ClientEventListener;
   /** In place of the global `fetch`; uploads do not go through it. */
   readonly fetch?: Fetch;
@@ -88,6 +89,7 @@ export class FencegateClient {
       authToken: options.authToken ?? null,
       clientId,
       fetch: options.fetch ?? globalThis.fetch,
+      unheldFetch: options.fetch ?? unheldFetch,
       clock: options.clock ?? new SystemClientClock(),
       random: options.random ?? Math.random,
     });

@@ -32,13 +32,15 @@ export class HeldLease {
   readonly marginMs: number;
   readonly holds = new Set<string>();
   readonly #clock: ClientClock;
-  readonly #holdUntilMs: number;
   readonly #controller = new AbortController();
   readonly #listeners = new Set<() => void>();
   #mode: LeaseMode;
   #token: string;
   #signedToken: string | null;
   #untilMs: number;
+  /** However often it is renewed. */
+  #holdUntilMs: number;
+  #breaking = false;
   #state: HeldLeaseState = 'held';
   #loss: FencegateError | null = null;
   #lostBy: LostBy | null = null;
@@ -86,13 +88,19 @@ export class HeldLease {
   }
 
   get state(): HeldLeaseState {
-    if (this.#state === 'held' && this.remainingMs <= 0) this.lose('expired', 'clock');
+    if (this.#state === 'held' && this.remainingMs <= 0)
+      this.lose(this.#breaking && this.#untilMs === this.#holdUntilMs ? 'broken' : 'expired', 'clock');
     return this.#state;
   }
 
   /** What is left to rely on, ms; the margin is taken off. */
   get remainingMs(): number {
     return Math.max(0, this.#untilMs - this.marginMs - this.#clock.monotonicMs());
+  }
+
+  /** Until when the gateway certainly keeps it, ms, margin included: whoever was told of the loss has that long to stop. */
+  get keptForMs(): number {
+    return Math.max(0, this.#untilMs - this.#clock.monotonicMs());
   }
 
   covers(resource: string): boolean {
@@ -112,6 +120,15 @@ export class HeldLease {
     const untilMs = Math.min(sentMs + forMs, this.#holdUntilMs);
     if (untilMs <= this.#untilMs) return;
     this.#untilMs = untilMs;
+    this.#arm();
+  }
+
+  /** An administrator breaks it then at the latest; nothing moves that. */
+  breaksBy(untilMs: number): void {
+    if (this.state !== 'held') return;
+    this.#breaking = true;
+    this.#holdUntilMs = Math.min(untilMs, this.#holdUntilMs);
+    this.#untilMs = Math.min(this.#untilMs, this.#holdUntilMs);
     this.#arm();
   }
 

@@ -5,7 +5,9 @@ import type { CreateSession, Heartbeat, Lease, Session } from './contract/answer
 import { BOUNDS } from './contract/bounds.ts';
 import { FencegateError, isFencegateError } from './errors.ts';
 import type { HeldLease } from './held-lease.ts';
+import { LeaseNews } from './lease-news.ts';
 import { Leftovers } from './leftovers.ts';
+import { LossWatch } from './loss-watch.ts';
 import { jitteredDelayMs, retrying } from './retrying.ts';
 import type { Transport } from './transport.ts';
 
@@ -39,6 +41,7 @@ export class SessionKeeper {
   readonly #leases = new Set<HeldLease>();
   readonly #waiting = new Set<Kept>();
   readonly #closing = new AbortController();
+  readonly #losses: LossWatch;
   #session: LiveSession | null = null;
   #making: Promise<LiveSession> | null = null;
   #timer: ClientTimer | null = null;
@@ -51,6 +54,17 @@ export class SessionKeeper {
     this.leftovers = new Leftovers(transport, () => {
       void this.leftovers.clear();
       this.#schedule();
+    });
+    const news = new LeaseNews({ transport, leases: this.#leases, onEvent: options.onEvent, closing: this.#closing.signal });
+    this.#losses = new LossWatch(transport, {
+      told: (event) => news.told(event),
+      // What happened before the stream began is asked for.
+      opened: (goesOn) => {
+        void this.renewNow();
+        if (!goesOn) void news.look();
+      },
+      gone: (sessionId) => this.gone(sessionId),
+      refused: (error) => options.onEvent({ type: 'watch_refused', error }),
     });
   }
 
@@ -85,6 +99,7 @@ export class SessionKeeper {
   join(lease: HeldLease): void {
     this.#leases.add(lease);
     lease.onEnd(() => this.#ended(lease));
+    this.#followLosses();
     this.#schedule();
   }
 
@@ -115,6 +130,7 @@ export class SessionKeeper {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort(closed());
     this.#timer?.cancel();
+    this.#losses.rest();
     const session = this.#session;
     this.#session = null;
     for (const lease of [...this.#leases]) lease.released();
@@ -155,12 +171,19 @@ export class SessionKeeper {
 
   #ended(lease: HeldLease): void {
     this.#leases.delete(lease);
+    this.#followLosses();
     const { loss } = lease;
     if (loss === null) return;
-    // The gateway may still keep it, and the next heartbeat would renew it for nobody.
-    if (lease.lostBy === 'clock' && this.#session?.id === lease.sessionId) this.leftovers.addLease(lease.leaseId);
+    if (lease.lostBy === 'clock') this.#giveBack(lease);
     this.#options.onEvent({ type: 'lease_lost', leaseRef: lease.leaseRef, resources: lease.resources, error: loss });
     this.#schedule();
+  }
+
+  /** The gateway may still keep it, and a heartbeat would renew it for nobody. Not before its time is over: until then whoever was told stops. */
+  #giveBack(lease: HeldLease): void {
+    this.#transport.clock.after(lease.keptForMs, () => {
+      if (this.#session?.id === lease.sessionId && !this.#closing.signal.aborted) this.leftovers.addLease(lease.leaseId);
+    });
   }
 
   #schedule(): void {
@@ -222,6 +245,14 @@ export class SessionKeeper {
       this.#failures += 1;
       this.#options.onEvent({ type: 'renew_failed', failures: this.#failures, error: thrown });
     }
+  }
+
+  /** For as long as something is held that could be lost. */
+  #followLosses(): void {
+    const session = this.#session;
+    const followed = session !== null && !this.#closing.signal.aborted && [...this.#leases].some(({ sessionId }) => sessionId === session.id);
+    if (followed) this.#losses.follow(session.id);
+    else this.#losses.rest();
   }
 
   /** Over at the gateway. Why, is asked for, but not for long. */

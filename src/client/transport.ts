@@ -20,6 +20,8 @@ export interface ApiRequest {
   readonly waitMs?: number;
   /** In place of the usual limit for an answer. */
   readonly limitMs?: number;
+  /** The connection keeps no process alive. */
+  readonly unheld?: boolean;
 }
 
 export interface TransportOptions {
@@ -27,6 +29,8 @@ export interface TransportOptions {
   readonly authToken: string | null;
   readonly clientId: string | null;
   readonly fetch: Fetch;
+  /** For what nobody waits for. */
+  readonly unheldFetch: Fetch;
   readonly clock: ClientClock;
   readonly random: () => number;
 }
@@ -44,12 +48,14 @@ export class Transport implements RetryDeps {
   readonly random: () => number;
   readonly headers: Readonly<Record<string, string>>;
   readonly #fetch: Fetch;
+  readonly #unheldFetch: Fetch;
 
   constructor(options: TransportOptions) {
     this.base = options.url.replace(/\/+$/, '');
     this.clock = options.clock;
     this.random = options.random;
     this.#fetch = options.fetch;
+    this.#unheldFetch = options.unheldFetch;
     this.headers = {
       ...(options.authToken === null ? {} : { authorization: `Bearer ${options.authToken}` }),
       ...(options.clientId === null ? {} : { 'x-client-id': options.clientId }),
@@ -118,9 +124,10 @@ export class Transport implements RetryDeps {
   async #send(request: ApiRequest, limit: Limit, also: readonly number[] = []): Promise<Response> {
     request.signal?.throwIfAborted();
     const { method, json } = request;
+    const fetch = request.unheld === true ? this.#unheldFetch : this.#fetch;
     let response: Response;
     try {
-      response = await this.#fetch(`${this.base}${request.path}${queryText(request.query ?? {})}`, {
+      response = await fetch(`${this.base}${request.path}${queryText(request.query ?? {})}`, {
         method,
         headers: { ...this.headers, ...(json === undefined ? {} : { 'content-type': 'application/json' }), ...request.headers },
         ...(json === undefined ? {} : { body: JSON.stringify(json) }),

@@ -41,6 +41,10 @@ export interface WatchRequest {
   /** `seq` of the last event that is known already. */
   readonly afterSeq?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Called when a connection is watching: what happens from here on is sent. */
+  readonly onOpen?: () => void;
+  /** The connection keeps no process alive. */
+  readonly unheld?: boolean;
 }
 
 /**
@@ -51,6 +55,7 @@ export async function* watching(transport: Transport, request: WatchRequest): As
   const { clock, random } = transport;
   let lastSeq = request.afterSeq ?? null;
   for (let failures = 0; ; failures += 1) {
+    let askedMs = 0;
     try {
       for await (const event of streamOnce(transport, request, lastSeq)) {
         failures = 0;
@@ -60,21 +65,24 @@ export async function* watching(transport: Transport, request: WatchRequest): As
       }
     } catch (thrown) {
       if (!isFencegateError(thrown) || RETRY_RULES[thrown.code] === undefined) throw thrown;
+      askedMs = thrown.retryAfterMs ?? 0;
     }
     // Whoever has seen no event yet cannot say where to go on, and asks for the present state.
     lastSeq ??= 0;
-    await pause(clock, jitteredDelayMs(failures, random), request.signal);
+    await pause(clock, askedMs + jitteredDelayMs(failures, random), request.signal);
   }
 }
 
 /** One connection. Ends when the gateway ends it; rejects with `gateway_unreachable` when it breaks or falls silent. */
-async function* streamOnce(transport: Transport, { path, query = {}, signal }: WatchRequest, lastSeq: number | null): AsyncGenerator<WatchEvent> {
+export async function* streamOnce(transport: Transport, request: WatchRequest, lastSeq: number | null): AsyncGenerator<WatchEvent> {
+  const { path, query = {}, signal, onOpen, unheld = false } = request;
   const headers: Record<string, string> = { accept: 'text/event-stream', ...(lastSeq === null ? {} : { 'last-event-id': String(lastSeq) }) };
   const silence = new Silence(transport.clock, signal);
   try {
-    const { response, done } = await transport.open({ method: 'GET', path, query, headers, signal: silence.signal });
+    const { response, done } = await transport.open({ method: 'GET', path, query, headers, signal: silence.signal, unheld });
     try {
       const reader = new EventStreamReader();
+      onOpen?.();
       silence.listen();
       for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
         // How long whoever reads this takes is not the stream's silence.

@@ -229,12 +229,27 @@ describe('fencegate exec that loses its lease', () => {
     }
   });
 
-  it('says 70 when the lease was broken, also to a command that ends well', async () => {
-    const process = exec('trap "exit 0" TERM; touch broken-ready; while :; do sleep 0.02; done', '--ttl', TTL);
+  it('ends the command as soon as the lease is broken, long before it renews, and says 70, also to one that ends well', async () => {
+    const process = exec('trap "exit 0" TERM; touch broken-ready; while :; do sleep 0.02; done', '--ttl', '1h');
     await appeared('broken-ready');
     await client.breakLock(resource, { reason: 'a test' });
     expect(await process.ended()).toEqual({ code: 70, signal: null });
     expect(process.stderr).toContain('says the gateway');
+  });
+
+  it('ends the command before the grace of a break is over, and nobody else has the lock before it is gone', async () => {
+    const script =
+      'trap "date +%s%3N > grace-asked; sleep 0.6; date +%s%3N > grace-gone; exit 0" TERM; touch grace-ready; while :; do sleep 0.02; done';
+    const process = exec(script, '--ttl', '6s', '--grace', '1500ms');
+    await appeared('grace-ready');
+    // Before the next heartbeat, and with the command still at work when the administrator asks.
+    await client.breakLock(resource, { reason: 'maintenance', graceMs: 4_000 });
+    const next = client.lease(resource).then((lease) => ({ lease, grantedMs: Date.now() }));
+    expect(await process.ended()).toEqual({ code: 70, signal: null });
+    expect(process.stderr).toMatch(/an administrator ends the lease.*\n.*The lease is lost: broken, by the clock of this process/);
+    const { lease, grantedMs } = await next;
+    expect(times('grace-gone')[0]).toBeLessThanOrEqual(grantedMs);
+    await lease.release();
   });
 
   it('ends the command when it wakes up after the lease could have ended', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type ClientEvent, FencegateClient, type FencegateClientOptions, isFencegateError, type LeaseHandle } from '../../src/client/index.ts';
+import { unheldFetch } from '../../src/client/unheld-fetch.ts';
 import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
 import { TestProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
@@ -244,8 +245,34 @@ describe('a lease that ends without its holder', () => {
     await lease.release();
   });
 
+  it('R10: is known to be over at once, long before a heartbeat is due', async () => {
+    const lease = await client().lease('v/at-once.csv', { ttlMs: 3_600_000 });
+    await client().breakLock('v/at-once.csv', { reason: 'test' });
+    expect(await aborted(lease.signal)).toMatchObject({ code: 'lease_lost', members: { reason: 'broken' } });
+  });
+
+  it('costs nothing but early news when the stream that tells of it is cut', async () => {
+    const events: ClientEvent[] = [];
+    let streams = 0;
+    const counting: typeof fetch = (input, init) => {
+      if (!String(input).endsWith('/watch')) return fetch(input, init);
+      return unheldFetch(input, init).finally(() => (streams += 1));
+    };
+    const own = client({ url: proxy.url, fetch: counting, onEvent: (event) => events.push(event) });
+    const lease = await own.lease('v/cut-stream.csv', { ttlMs: 3_600_000 });
+    await until(() => (streams > 0 ? true : null));
+    proxy.cutOnce();
+    await until(() => (streams > 1 ? true : null));
+    await lease.put('v/cut-stream.csv', 'still held');
+    await client().breakLock('v/cut-stream.csv', { reason: 'test' });
+    expect(await aborted(lease.signal)).toMatchObject({ code: 'lease_lost', members: { reason: 'broken' } });
+    expect(events.map(({ type }) => type)).not.toContain('watch_refused');
+  });
+
   it('is over after the first write that is refused for it', async () => {
-    const lease = await client().lease('v/refused.csv', { ttlMs: 60_000 });
+    // Without the stream, which may be quicker.
+    const deaf: typeof fetch = (input, init) => (String(input).endsWith('/watch') ? new Promise(() => undefined) : fetch(input, init));
+    const lease = await client({ fetch: deaf }).lease('v/refused.csv', { ttlMs: 60_000 });
     await client().breakLock('v/refused.csv', { reason: 'test' });
     expect(await codeOf(lease.put('v/refused.csv', 'late'))).toBe('stale_token');
     expect(lease.signal.aborted).toBe(true);

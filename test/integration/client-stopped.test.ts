@@ -9,6 +9,7 @@ import { FencegateClient } from '../../src/client/index.ts';
 import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
 
 const HOLDER = fileURLToPath(new URL('../support/sdk-holder-child.ts', import.meta.url));
+const FORGETFUL = fileURLToPath(new URL('../support/sdk-forgetful-child.ts', import.meta.url));
 const TTL_MS = 1_000;
 
 let gateway: TestGateway;
@@ -55,4 +56,15 @@ it('R25: a holder that is stopped in the middle of an upload is refused when it 
   for await (const record of other.audit({ volume: 'v', path: 'zombie', clientId: 'zombie', outcome: 'committed', action: 'put' }))
     late.push(record.action);
   expect(late).toEqual([]);
+});
+
+it('a program that has come to its end is not kept alive by what its client does in the background', async () => {
+  holder = spawn(process.execPath, ['--import', 'tsx', FORGETFUL, gateway.url, 'v/forgotten'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const lines = holder.stdout === null ? [] : createInterface({ input: holder.stdout });
+  const said: string[] = [];
+  for await (const line of lines) said.push(line);
+  expect(said).toEqual(['held']);
+  expect(holder.exitCode ?? (await once(holder, 'exit'))[0]).toBe(0);
+  // Nobody gave it back: it ends with its time to live.
+  expect((await other.lock('v/forgotten')).holders).toHaveLength(1);
 });

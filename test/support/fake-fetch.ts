@@ -13,9 +13,21 @@ export interface FakeRequest {
   cut(): Promise<void>;
 }
 
-/** In place of `fetch`: the test is the gateway. */
+/** A stream of events that the test sends. */
+export interface FakeStream extends FakeRequest {
+  /** The head of the answer. */
+  open(): Promise<void>;
+  send(type: string, data: object): Promise<void>;
+  /** The gateway ends it. */
+  end(): Promise<void>;
+  /** The connection breaks in the middle. */
+  break(): Promise<void>;
+}
+
+/** In place of `fetch`: the test is the gateway. Streams are asked for in the background, and wait apart. */
 export class FakeFetch {
   readonly #waiting: FakeRequest[] = [];
+  readonly #streams: FakeStream[] = [];
   /** Everything that was ever asked, `METHOD target`. */
   readonly seen: string[] = [];
 
@@ -28,7 +40,7 @@ export class FakeFetch {
       if (signal?.aborted === true) reject(signal.reason);
       signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
       const body = init.body ?? '{}';
-      this.#waiting.push({
+      const request: FakeRequest = {
         method,
         target,
         json: JSON.parse(String(body)) as Readonly<Record<string, unknown>>,
@@ -40,12 +52,26 @@ export class FakeFetch {
           await settle();
         },
         cut: async () => {
-          reject(new TypeError('fetch failed', { cause: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) }));
+          reject(cutOff());
           await settle();
         },
-      });
+      };
+      if (request.headers.get('accept') === 'text/event-stream') this.#streams.push(streaming(request, resolve));
+      else this.#waiting.push(request);
     });
   };
+
+  /** The oldest stream that nobody took yet. */
+  async nextStream(): Promise<FakeStream> {
+    await settle();
+    const stream = this.#streams.shift();
+    if (stream === undefined) throw new Error('nobody asks for a stream');
+    return stream;
+  }
+
+  get streams(): number {
+    return this.#streams.length;
+  }
 
   /** The oldest request that nobody took yet; it must be this one. */
   async next(expected: string): Promise<FakeRequest> {
@@ -61,6 +87,43 @@ export class FakeFetch {
     await settle();
     return this.#waiting.length === 0;
   }
+}
+
+function cutOff(): TypeError {
+  return new TypeError('fetch failed', { cause: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) });
+}
+
+function streaming(request: FakeRequest, resolve: (response: Response) => void): FakeStream {
+  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  const body = new ReadableStream<Uint8Array>({
+    start: (made) => {
+      controller = made;
+    },
+  });
+  let seq = 0;
+  const send = async (text: string): Promise<void> => {
+    controller?.enqueue(new TextEncoder().encode(text));
+    await settle();
+  };
+  return {
+    ...request,
+    open: async () => {
+      resolve(new Response(body, { status: 200 }));
+      await send(': watching\n\n');
+    },
+    send: (type, data) => {
+      seq += 1;
+      return send(`id: ${seq}\nevent: ${type}\ndata: ${JSON.stringify({ seq, ...data })}\n\n`);
+    },
+    end: async () => {
+      controller?.close();
+      await settle();
+    },
+    break: async () => {
+      controller?.error(cutOff());
+      await settle();
+    },
+  };
 }
 
 /** A problem document. */

@@ -1,3 +1,4 @@
+import type { ClientEventListener } from '../../client/client-events.ts';
 import type { FencegateClient } from '../../client/fencegate-client.ts';
 import type { LeaseHandle } from '../../client/lease-handle.ts';
 import type { Environment } from '../../config/environment.ts';
@@ -5,7 +6,9 @@ import { leaseTimes } from '../child/lease-times.ts';
 import { runUnderLease } from '../child/under-lease.ts';
 import type { CommandContext } from '../command-context.ts';
 import { type ConnectionFlags, clientEnvironment, closeSoon, openClient } from '../connection.ts';
+import { shownDuration } from '../durations.ts';
 import { interruptible } from '../interruptible.ts';
+import { printable } from '../printable.ts';
 
 /** Durations in ms. */
 export interface LeaseFlags extends ConnectionFlags {
@@ -30,7 +33,7 @@ const WAIT_MS_DEFAULT = 30_000;
 export async function execUnderLock(context: CommandContext, argv: readonly string[], flags: ExecFlags): Promise<number> {
   const [command = '', ...args] = argv;
   const { graceMs } = leaseTimes(flags);
-  const client = await openClient(context.environment, flags);
+  const client = await openClient(context.environment, flags, tellsOfBreak(context));
   try {
     const lease = await takeLease(client, flags.lock, flags);
     const environment = { ...clientEnvironment(context.environment, flags), ...leaseVariables(lease, flags.lock) };
@@ -40,6 +43,19 @@ export async function execUnderLock(context: CommandContext, argv: readonly stri
   } finally {
     await closeSoon(client);
   }
+}
+
+/** An administrator's grace is told to whoever sits at the terminal: the command may come to its end in time. */
+export function tellsOfBreak({ host }: CommandContext): ClientEventListener {
+  return (event) => {
+    if (event.type !== 'lease_breaking') return;
+    const { resources, reason, remainingMs } = event;
+    host.complain(
+      printable(
+        `${resources.join(', ')}: an administrator ends the lease${reason === null ? '' : `: ${reason}`}. The command has ${shownDuration(remainingMs)}.`,
+      ),
+    );
+  };
 }
 
 /** Stands in line; SIGINT and SIGTERM leave it. Rejects with `Interrupted`, `UsageError`, or as `client.lease` does. */

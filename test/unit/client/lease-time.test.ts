@@ -1,35 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type ClientEvent, FencegateClient, type LeaseHandle } from '../../../src/client/index.ts';
+import { FencegateClient } from '../../../src/client/index.ts';
+import { heartbeat, held, clientLab as lab, MARGIN_MS, TTL_MS } from '../../support/client-lab.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 import { FakeFetch, leaseAnswer, problem, sessionAnswer } from '../../support/fake-fetch.ts';
-
-const TTL_MS = 10_000;
-const MARGIN_MS = 1_000;
-
-interface Lab {
-  readonly clock: FakeClock;
-  readonly wire: FakeFetch;
-  readonly client: FencegateClient;
-  readonly events: ClientEvent[];
-}
-
-/** Jitter is off: a heartbeat is due every third of the time to live. */
-function lab(): Lab {
-  const clock = new FakeClock();
-  const wire = new FakeFetch();
-  const events: ClientEvent[] = [];
-  const client = new FencegateClient({ fetch: wire.fetch, clock, random: () => 0, onEvent: (event) => events.push(event) });
-  return { clock, wire, client, events };
-}
-
-async function held({ client, wire }: Lab, options: object = {}, answer: object = {}): Promise<LeaseHandle> {
-  const lease = client.lease('v/a', { ttlMs: TTL_MS, ...options });
-  await (await wire.next('POST /v1/sessions')).answer(201, sessionAnswer());
-  await (await wire.next('POST /v1/leases')).answer(201, leaseAnswer(answer));
-  return lease;
-}
-
-const heartbeat = { expires_in_ms: 300_000, lost: [] };
 
 describe('the time of a lease', () => {
   it('counts from before the request was sent, less a margin', async () => {
@@ -102,6 +75,22 @@ describe('the time of a lease', () => {
     expect(given).toEqual(['/v1/leases/secret?all=true', '/v1/leases/secret?all=true']);
     await clock.advanceAsync(600_000);
     expect(await wire.quiet()).toBe(true);
+  });
+
+  it('is not given back before the margin is over: whoever was told of the loss has that time to stop', async () => {
+    const own = lab();
+    const { clock, wire } = own;
+    const lease = await held(own, { marginMs: 4_000 });
+    await clock.advanceAsync(3_400);
+    await (await wire.next('POST /v1/sessions/session/heartbeat')).cut();
+    while (!lease.signal.aborted) {
+      await clock.advanceAsync(50);
+      while (!(await wire.quiet())) await (await wire.next('POST /v1/sessions/session/heartbeat')).cut();
+    }
+    await clock.advanceAsync(3_900);
+    expect(wire.seen.filter((request) => request.startsWith('DELETE'))).toEqual([]);
+    await clock.advanceAsync(200);
+    await (await wire.next('DELETE /v1/leases/secret?all=true')).answer(204);
   });
 
   it('R24: a lock that was waited for longer than it lives is renewed before anybody is told', async () => {
@@ -204,7 +193,7 @@ describe('the time of a lease', () => {
       throw new Error('a bug of the listener');
     };
     const client = new FencegateClient({ fetch: wire.fetch, clock, random: () => 0, onEvent });
-    const lease = await held({ clock, wire, client, events: [] });
+    const lease = await held({ wire, client });
     clock.advance(TTL_MS);
     expect(lease.signal.aborted).toBe(true);
     await settle();
