@@ -3,7 +3,7 @@ import { type GatewayError, refuse } from '../domain/errors.ts';
 import type { ApplyPlan, Intent } from '../domain/intent.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { at, type Descriptor } from './descriptor.ts';
-import { classify, LaneError } from './errno.ts';
+import { classify, gatewayErrorOf, LaneError } from './errno.ts';
 import type { HeldPlace } from './path-walk.ts';
 import type { VolumeRoom } from './room.ts';
 import { factsOf } from './target-kind.ts';
@@ -63,18 +63,25 @@ async function copyInto({ calls }: VolumeRoom, staged: Descriptor, target: Descr
  * The first byte may be in the file. An append whose disk filled up is cut off again and then did not happen; everything else is
  * for the settle loop, which has the redo entry. A sync that failed is not repeated (trap F3).
  */
-async function takeBack({ calls }: VolumeRoom, target: Descriptor, intent: Intent, plan: InPlacePlan, thrown: unknown): Promise<never> {
+async function takeBack(room: VolumeRoom, target: Descriptor, intent: Intent, plan: InPlacePlan, thrown: unknown): Promise<never> {
+  const { calls } = room;
   if (thrown instanceof LaneError && thrown.started) throw thrown;
-  if (plan.kind === 'append' && calls.local && !(thrown instanceof LaneError) && classify(thrown, true) === 'definite') {
-    try {
-      await calls.ftruncate(target, plan.offset);
-      await calls.setMtime(target, intent.before?.mtimeNs ?? plan.mtimeNs);
-    } catch (second) {
-      throw partly('The append failed and could not be taken back.', new AggregateError([thrown, second]));
-    }
-    throw thrown;
+  const verdict = thrown instanceof LaneError ? 'unknown' : classify(thrown, calls.local);
+  if (plan.kind !== 'append' || (verdict !== 'definite' && verdict !== 'answered')) throw partly('The write stopped in the middle.', thrown);
+  try {
+    // On NFS this waits for every write that is under way (trap X8).
+    await calls.ftruncate(target, plan.offset);
+    await calls.setMtime(target, intent.before?.mtimeNs ?? plan.mtimeNs);
+    if (verdict === 'answered') assertCut(factsOf(await calls.fstat(target)), plan);
+  } catch (second) {
+    throw partly('The append failed and could not be taken back.', new AggregateError([thrown, second]));
   }
-  throw partly('The write stopped in the middle.', thrown);
+  throw verdict === 'answered' ? gatewayErrorOf(thrown) : thrown;
+}
+
+/** The server's refusal alone proves nothing; that the file ends where it did, does. */
+function assertCut({ sizeBytes }: { readonly sizeBytes: number }, { offset }: InPlacePlan): void {
+  if (sizeBytes !== offset) throw new Error('the file still has bytes of the append');
 }
 
 function partly(detail: string, cause?: unknown): GatewayError {

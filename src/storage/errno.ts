@@ -8,10 +8,12 @@ import { LIMITS } from '../domain/limits.ts';
  */
 
 /**
- * What an error proves about the call that met it. `definite`: it changed nothing. `fenced_candidate`: nothing either, if the own
- * incarnation directory is gone; look. `unknown`: the change may have happened, or may still happen.
+ * What an error proves about the call that met it. `definite`: it changed nothing. `answered`: the server of a network mount refused it;
+ * the request may have been sent twice, and the refusal may be of the second time only, so look: if nothing has changed, nothing will.
+ * `fenced_candidate`: nothing either, if the own incarnation directory is gone; look. `unknown`: the change may have happened, or may
+ * still happen.
  */
-export type Verdict = 'definite' | 'unknown' | 'fenced_candidate';
+export type Verdict = 'definite' | 'answered' | 'unknown' | 'fenced_candidate';
 
 /** Linux has these and libuv knows none of them: the code is 'Unknown system error -116', only the number tells (trap X1). */
 const UNNAMED: readonly (readonly [number, string])[] = [
@@ -77,7 +79,7 @@ const DEFINITE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What an error of one call proves. On a network mount no error proves anything (traps F2, X7); a call that was never made
+ * What an error of one call proves. On a network mount no error proves anything by itself (traps F2, X7); a call that was never made
  * proves that it changed nothing, there too.
  */
 export function classify(thrown: unknown, local: boolean): Verdict {
@@ -86,7 +88,8 @@ export function classify(thrown: unknown, local: boolean): Verdict {
   if (thrown instanceof GatewayError) return thrown.code === 'outcome_unknown' ? 'unknown' : 'definite';
   const name = errnoOf(thrown);
   if (name === 'ENOENT' || name === 'ESTALE') return 'fenced_candidate';
-  return local && name !== null && DEFINITE.has(name) ? 'definite' : 'unknown';
+  if (name === null || !DEFINITE.has(name)) return 'unknown';
+  return local ? 'definite' : 'answered';
 }
 
 const ANSWERS: Readonly<Record<string, readonly [ErrorCode, string]>> = {

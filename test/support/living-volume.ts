@@ -85,6 +85,8 @@ export interface Life {
   readonly writer?: WriterState;
   readonly mode?: StartMode;
   readonly hardLinks?: boolean;
+  /** Its calls are made as on a network mount. */
+  readonly network?: boolean;
   readonly policy?: Partial<VolumePolicy>;
   readonly endOldProcess?: () => Promise<boolean>;
   readonly onFenced?: () => void;
@@ -117,7 +119,7 @@ export class LivingVolume {
       policy,
       random,
       clock: this.clock,
-      calls: this.kill.over(fileCalls(!ON_NFS, lane)),
+      calls: this.kill.over(fileCalls(!ON_NFS && life.network !== true, lane)),
       record: this.record,
       titles: life.titles ?? soleTitles(life.owner ?? 'gateway-1'),
       journalUuid: life.journalUuid ?? 'journal-1',

@@ -18,7 +18,7 @@ import { ON_NFS, removeTree, VOLUME_BASE } from './volume-base.ts';
 export interface TempVolumeOptions {
   /** A directory that exists (a mount of its own); a new one otherwise. */
   readonly root?: string;
-  /** False: every call goes through the lane and the pool, as on a network mount. */
+  /** False: every call goes through the lane and the pool, as on a network mount. A new directory on NFS is never local. */
   readonly local?: boolean;
   readonly folds?: boolean;
   readonly hardLinks?: boolean;
@@ -78,7 +78,8 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
   const clock = new FakeClock();
   clock.jumpWall(Date.now() + 60_000 - clock.wallMs());
   const lane = new Lane({ volume: 'vol', inFlightMax: 8, queueMax: 1_024, deadlineMs: 4_000, clock });
-  const faults = new FaultCalls(fileCalls(ON_NFS ? false : (options.local ?? true), lane));
+  const onNfs = ON_NFS && options.root === undefined;
+  const faults = new FaultCalls(fileCalls(!onNfs && (options.local ?? true), lane));
   const { calls } = faults;
   const directory = fs.constants.O_RDONLY | fs.constants.O_DIRECTORY;
   const [rootDir, inc] = [await calls.openPath(root, directory), await calls.openPath(incPath, directory)];

@@ -114,8 +114,9 @@ export function isInode(now: TargetFacts | null, ino: bigint): boolean {
 export type Change = 'made' | 'refused' | 'unknown';
 
 /**
- * Makes one change of a name while settling. `refused`: the error proves that nothing changed. A change that failed because the
- * own directory is gone rejects with `volume_unavailable`: somebody else settles now.
+ * Makes one change of a name while settling. `refused`: the error proves that nothing changed, once a look that follows shows no change
+ * either; every caller looks. A change that failed because the own directory is gone rejects with `volume_unavailable`: somebody else
+ * settles now.
  */
 export async function change(deps: SettleRoom, make: () => Promise<void>): Promise<Change> {
   if (!deps.finishes) return 'refused';
@@ -128,6 +129,6 @@ export async function change(deps: SettleRoom, make: () => Promise<void>): Promi
       throw refuse('volume_unavailable', `The volume ${deps.room.name} was taken over by another incarnation.`);
     }
     if (thrown instanceof GatewayError && thrown.code === 'volume_unavailable') throw thrown;
-    return verdict === 'definite' ? 'refused' : 'unknown';
+    return verdict === 'definite' || verdict === 'answered' ? 'refused' : 'unknown';
   }
 }

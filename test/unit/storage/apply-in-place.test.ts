@@ -4,8 +4,9 @@ import type { FileFacts } from '../../../src/domain/file-facts.ts';
 import type { Intent } from '../../../src/domain/intent.ts';
 import { EIO, ENOSPC } from '../../support/fault-calls.ts';
 import { descriptorsBack, factsAt, intentOf, openDescriptors, stageText, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
+import { LOCALITIES } from '../../support/volume-base.ts';
 
-describe.each([{ local: true }, { local: false }])('append and in-place writes (local: $local)', ({ local }) => {
+describe.each(LOCALITIES)('append and in-place writes (local: $local)', ({ local }) => {
   let temp: TempVolume;
   let before: FileFacts;
   let descriptors: number;
@@ -70,15 +71,21 @@ describe.each([{ local: true }, { local: false }])('append and in-place writes (
     expect(text()).toBe('old bytes.');
   });
 
-  it('a disk that fills up in the middle of an append: locally it is cut off again and did not happen', async () => {
+  it('X8: a disk that fills up in the middle of an append: it is cut off again and did not happen', async () => {
     const intent = await intentFor('append', 'more', 10);
     temp.faults.failOnce('fsync', ENOSPC);
     temp.verdict = 'unknown';
-    await expect(apply(intent)).rejects.toMatchObject({ code: local ? 'insufficient_storage' : 'outcome_unknown' });
-    if (local) {
-      expect(text()).toBe('old bytes.');
-      expect(temp.settled).toEqual([]);
-    }
+    await expect(apply(intent)).rejects.toMatchObject({ code: 'insufficient_storage' });
+    expect(text()).toBe('old bytes.');
+    expect(temp.settled).toEqual([]);
+  });
+
+  it.runIf(!local)('F2: where the server says so and the file still has bytes of it, it is looked at', async () => {
+    const intent = await intentFor('append', 'more', 10);
+    temp.faults.failOnce('fsync', ENOSPC);
+    temp.faults.on('ftruncate', async () => undefined);
+    await expect(apply(intent)).rejects.toMatchObject({ code: 'outcome_unknown', members: { operation_id: 'op-1' } });
+    expect(temp.settled).toEqual([intent]);
   });
 
   it('when it cannot be cut off, or was in place, it is looked at', async () => {

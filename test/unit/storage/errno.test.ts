@@ -65,8 +65,8 @@ describe('classify', () => {
     expect(classify(systemError(name, number), true)).toBe('definite');
   });
 
-  it.each(definite)('F2: %s on a network mount proves nothing', (name, number) => {
-    expect(classify(systemError(name, number), false)).toBe('unknown');
+  it.each(definite)('F2: %s on a network mount is the server’s answer, and proves nothing without a look', (name, number) => {
+    expect(classify(systemError(name, number), false)).toBe('answered');
   });
 
   it.each([

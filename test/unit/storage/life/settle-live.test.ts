@@ -2,8 +2,8 @@ import * as fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Intent } from '../../../../src/domain/intent.ts';
 import { startVolume } from '../../../../src/storage/life/start-volume.ts';
-import { ENOSPC, FaultCalls } from '../../../support/fault-calls.ts';
-import { type HandMade, move, put, several, writeInPlace } from '../../../support/hand-made-writes.ts';
+import { ENOSPC, FaultCalls, systemError } from '../../../support/fault-calls.ts';
+import { type HandMade, move, put, remove, several, writeInPlace } from '../../../support/hand-made-writes.ts';
 import { LivingVolume, type Opened } from '../../../support/living-volume.ts';
 
 /** Settling while the gateway lives: after an error that proves nothing, and putting several files back. */
@@ -166,8 +166,8 @@ describe('tidying', () => {
 });
 
 describe('a finish that the volume refuses', () => {
-  it('ends as aborted, and a move that cannot take its old name away is taken back whole', async () => {
-    const deps = living.deps();
+  it.each([false, true])('ends as aborted, and a move that cannot take its old name away is taken back whole (network: %s)', async (network) => {
+    const deps = living.deps({ network });
     const faults = new FaultCalls(deps.calls);
     const result = await startVolume({ ...deps, calls: faults.calls });
     if (result.kind !== 'open') throw new Error(JSON.stringify(result));
@@ -190,4 +190,29 @@ describe('a finish that the volume refuses', () => {
     expect(await volume.settle(intent)).toBe('aborted');
     await result.close();
   });
+
+  it.each([
+    ['a replace', (write: HandMade) => put(write, 'a', 'new'), 'rename'],
+    ['a create', (write: HandMade) => put(write, 'c', 'new', 'create'), 'link'],
+    ['a removal', (write: HandMade) => remove(write, 'a'), 'rename'],
+    ['several files', (write: HandMade) => several(write, { a: 'new a', c: 'new c' }), 'rename'],
+  ] as const)(
+    'F2: on a network mount the server’s refusal of %s is the answer once a look shows that nothing changed',
+    async (_what, write, refused) => {
+      const deps = living.deps({ network: true });
+      const faults = new FaultCalls(deps.calls);
+      const result = await startVolume({ ...deps, calls: faults.calls });
+      if (result.kind !== 'open') throw new Error(result.reason);
+      const volume = result.volume as Opened['volume'];
+      // What the own directory needs for its records goes through.
+      faults.on(refused, async (real, [from, to]) => {
+        const names = [from, to].map((at) => String((at as { name: string }).name));
+        if (names.some((name) => ['a', 'c'].includes(name))) throw systemError('EACCES', 13);
+        return real();
+      });
+      await expect(write({ living, volume, operationId: 'op-3' })).rejects.toMatchObject({ code: 'forbidden' });
+      expect([living.read('a'), living.read('b'), living.read('c')]).toEqual(['old a', 'old b', null]);
+      await result.close();
+    },
+  );
 });
