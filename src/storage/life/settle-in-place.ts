@@ -40,10 +40,16 @@ function isSealed(entry: RedoEntry, now: TargetFacts | null): boolean {
   return now !== null && now.kind === 'file' && now.mtimeNs === entry.mtimeNs && now.sizeBytes === end;
 }
 
+/**
+ * On a local disk, and once its writer was seen to exit, the write is repeated in place: also where the file shows every byte already, for these
+ * may be pages of a sync that failed, which the next sync would pass over (trap F3). Everybody else's file gets a new inode first.
+ * On a network mount that is everybody's, unless the write was over: the client's kernel may send what a dead process has written, or send
+ * it again, once the server answers (trap X7).
+ */
 async function redo(deps: SettleRoom, spot: Spot, entry: RedoEntry, now: TargetFacts): Promise<Settled> {
-  const writer = deps.writerOf(entry.incarnation);
-  if (writer !== 'unknown' && (await showsAll(deps, spot, entry, now))) return settled('committed', await seal(deps, spot, entry));
-  if (writer === 'exited') return settled('finished', await applyInPlace(deps, spot, entry, now));
+  const exited = deps.writerOf(entry.incarnation) === 'exited';
+  if (exited && deps.room.calls.local) return settled('finished', await applyInPlace(deps, spot, entry, now));
+  if (exited && isSealed(entry, now) && (await showsAll(deps, spot, entry, now))) return settled('committed', await seal(deps, spot, entry));
   const after = await applyToCopy(deps, spot, entry, true);
   return after === null ? settled('unknown', await spot.look()) : settled('finished', after);
 }
@@ -57,7 +63,7 @@ async function redo(deps: SettleRoom, spot: Spot, entry: RedoEntry, now: TargetF
  *   would stand after all of it. (Somebody who cut the file in just this place since gets back what he cut.)
  * The old bytes under a write in the middle are written down nowhere, so without that mtime such a write proves nothing. What is written goes to
  * a new inode: the writer may still hold the old one. A file that stands there untouched, or shows all, gets a new inode for the same reason,
- * unless the writer was seen to exit.
+ * unless the writer was seen to exit (on a network mount: with the write over).
  * @returns false when nothing is proven; the file was left alone and nobody needs the entry.
  */
 export async function settleStrayRedo(deps: SettleRoom, entry: RedoEntry, resource: Resource): Promise<boolean> {
@@ -72,7 +78,8 @@ export async function settleStrayRedo(deps: SettleRoom, entry: RedoEntry, resour
     if (!isInode(now, entry.before.ino)) return settled('aborted', now);
     const shows = await shownOf(deps, spot, entry, now);
     if (shows === 'unclear') return settled('unknown', now);
-    if (shows !== 'part' && deps.writerOf(entry.incarnation) === 'exited') return committed(spot, now);
+    const staysAsItIs = shows === 'nothing' || (shows === 'all' && (deps.room.calls.local || isSealed(entry, now)));
+    if (staysAsItIs && deps.writerOf(entry.incarnation) === 'exited') return committed(spot, now);
     const after = await applyToCopy(deps, spot, entry, shows === 'part');
     return settled(after === null ? 'unknown' : 'finished', after);
   });

@@ -28,6 +28,20 @@ const scenarios: readonly Scenario[] = [
   { name: 'remove', before: { a: 'old' }, after: {}, run: (write) => remove(write, 'a') },
   { name: 'append', before: { a: 'old,' }, after: { a: 'old,new bytes' }, run: (write) => writeInPlace(write, 'a', 'new bytes', 'append') },
   { name: 'range in place', before: { a: '0123456789' }, after: { a: '01abcdef89' }, run: (write) => writeInPlace(write, 'a', 'abcdef', 2) },
+  {
+    name: 'append on a network mount',
+    before: { a: 'old,' },
+    after: { a: 'old,new bytes' },
+    run: (write) => writeInPlace(write, 'a', 'new bytes', 'append'),
+    life: { network: true },
+  },
+  {
+    name: 'range in place on a network mount',
+    before: { a: '0123456789' },
+    after: { a: '01abcdef89' },
+    run: (write) => writeInPlace(write, 'a', 'abcdef', 2),
+    life: { network: true },
+  },
   { name: 'move to a new name', before: { a: 'moved' }, after: { b: 'moved' }, run: (write) => move(write, 'a', 'b') },
   { name: 'move over a file', before: { a: 'moved', b: 'gone' }, after: { b: 'moved' }, run: (write) => move(write, 'a', 'b') },
   {

@@ -64,6 +64,20 @@ describe('settling while the gateway lives', () => {
     expect(await settleAll()).toEqual(['committed']);
   });
 
+  it('F3: does so also when the file shows all that was written: the sync of these pages may have failed', async () => {
+    const volume = opened.volume;
+    const apply = volume.apply.bind(volume);
+    volume.apply = async (...args) => {
+      await apply(...args);
+      throw new Error('the sync failed');
+    };
+    await expect(writeInPlace(by(), 'a', '+', 'append')).rejects.toThrow('the sync failed');
+    const before = inode('a');
+    expect(await settleAll()).toEqual(['finished']);
+    expect([living.read('a'), inode('a') === before]).toEqual(['old a+', false]);
+    expect(await settleAll()).toEqual(['committed']);
+  });
+
   it('keeps mode, bytes and the promised mtime of a file whose inode it replaces', async () => {
     fs.chmodSync(living.path('a'), 0o640);
     await intendOnly(() => writeInPlace(by(), 'a', 'XY', 1));

@@ -2,8 +2,9 @@ import * as fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import { parseStamp } from '../../../../src/storage/life/stamp.ts';
-import { put, remove } from '../../../support/hand-made-writes.ts';
+import { put, remove, writeInPlace } from '../../../support/hand-made-writes.ts';
 import { LivingVolume } from '../../../support/living-volume.ts';
+import { ON_NFS } from '../../../support/volume-base.ts';
 
 let living: LivingVolume;
 beforeEach(() => {
@@ -179,6 +180,26 @@ describe('what recovery refuses to touch', () => {
       expect(living.own()).toEqual([living.record.intents[0]?.staged?.name]);
       await opened.close();
     }
+  });
+
+  it.each([
+    ['on a local disk is finished in place', false],
+    ['on a network mount is finished on a copy: its client may still send what the process wrote', true],
+  ])('a write in place whose process was seen to exit %s', async (_where, network) => {
+    living.write('a', 'old,');
+    const writer = await living.open({ network });
+    writer.volume.apply = async () => {
+      throw new Error('killed');
+    };
+    await expect(writeInPlace({ living, volume: writer.volume, operationId: 'op-1' }, 'a', 'new', 'append')).rejects.toThrow('killed');
+    await writer.close();
+    const late = fs.openSync(living.path('a'), 'r+');
+    const { ino } = fs.fstatSync(late);
+    await (await living.open({ network, writer: 'exited' })).close();
+    expect(living.record.outcomes).toMatchObject([{ settlement: 'finished' }]);
+    expect(living.read('a')).toBe('old,new');
+    expect(fs.statSync(living.path('a')).ino === ino).toBe(!network && !ON_NFS);
+    fs.closeSync(late);
   });
 
   it('aborts, and does not publish, a staged file whose bytes are not the ones that were hashed', async () => {
