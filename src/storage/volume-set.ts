@@ -98,26 +98,19 @@ export class VolumeSet implements Volumes, TokenCeilings {
   }
 
   async #refuseOverlaps(): Promise<void> {
-    const present = [];
-    for (const { name, policy } of this.all()) {
-      if (policy.path === null || !(await this.#answers(policy.path))) continue;
-      present.push({ name, path: policy.path });
-    }
-    const [overlap] = await findOverlaps(present);
+    const withFiles = this.all().flatMap(({ name, policy: { path } }) => (path === null ? [] : [{ name, path }]));
+    // A missing or hung volume is not served, so it overlaps with nothing yet.
+    const answered = await Promise.all(withFiles.map(({ name, path }) => this.#inTime(name, () => detectFileSystem(path))));
+    const [overlap] = await findOverlaps(withFiles.filter((_, index) => answered[index] !== null));
     if (overlap === undefined) return;
     const how = overlap.why === 'same_directory' ? 'are the same directory' : 'lie one inside the other';
     throw refuse('invalid_request', `The volumes ${overlap.first} and ${overlap.second} ${how}: one file would have two fences.`);
   }
 
-  /** A missing or hung volume is not served, so it overlaps with nothing yet. */
-  async #answers(path: string): Promise<boolean> {
-    return (await this.#inTime(() => detectFileSystem(path))) !== null;
-  }
-
   async #fileSystem({ name, path }: VolumePolicy): Promise<FileSystem | null> {
     if (path === null) return null;
-    const fileSystem = await this.#inTime(() => detectFileSystem(path));
-    const mount = fileSystem === null ? null : await this.#inTime(() => mountFactsOf(path, fileSystem));
+    const fileSystem = await this.#inTime(name, () => detectFileSystem(path));
+    const mount = fileSystem === null ? null : await this.#inTime(name, () => mountFactsOf(path, fileSystem));
     if (mount !== null) {
       this.#mounts.set(name, mount);
       this.#options.onMount(name, mount);
@@ -125,21 +118,20 @@ export class VolumeSet implements Volumes, TokenCeilings {
     return fileSystem;
   }
 
-  /** A volume has no lane yet when it is looked at first. @returns `null` for one that is missing or does not answer. */
-  #inTime<T>(look: () => Promise<T>): Promise<T | null> {
-    return new Promise((resolve) => {
-      const timer = this.#options.clock.after(LIMITS.volumeCallDeadlineMs, () => resolve(null));
-      look().then(
-        (found) => {
-          timer.cancel();
-          resolve(found);
-        },
-        () => {
-          timer.cancel();
-          resolve(null);
-        },
-      );
-    });
+  /**
+   * In the volume's lane: a volume that hangs is tried again for as long as it does, and each try outside of it would keep a thread of the
+   * pool until the server is back. @returns `null` for one that is missing or does not answer.
+   */
+  #inTime<T>(name: string, look: () => Promise<T>): Promise<T | null> {
+    return this.#lane(name)
+      .run(look)
+      .catch(() => null);
+  }
+
+  #lane(name: string): Lane {
+    const lane = this.#lanes.get(name);
+    if (lane === undefined) throw new Error('every volume has a lane');
+    return lane;
   }
 
   #made(policy: VolumePolicy): SwitchedVolume {
