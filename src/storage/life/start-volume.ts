@@ -187,18 +187,19 @@ function refusalOf(volume: string, thrown: unknown): VolumeStartResult {
   });
   if (thrown instanceof StartRefused) return closed(thrown.finding, thrown.message);
   if (thrown instanceof VolumeTaken) return thrown.lasting ? closed('foreign_owner', thrown.message) : standby(volume, thrown.message);
-  if (thrown instanceof ClearStopped) return closed('foreign_entry', `It stays closed: ${thrown.message}.`);
+  if (thrown instanceof ClearStopped && thrown.kind === 'foreign') return closed('foreign_entry', `It stays closed: ${thrown.message}.`);
   if (thrown instanceof OwnerUnreadable || thrown instanceof StampUnreadable) return closed('record_damaged', `It stays closed: ${thrown.message}.`);
   const errno = errnoOf(thrown);
-  if (errno === null && !(thrown instanceof GatewayError)) throw thrown;
-  const reason =
-    thrown instanceof GatewayError
-      ? thrown.message
-      : errno === 'ENOENT'
-        ? 'Its directory is missing.'
-        : errno === 'ENOTDIR'
-          ? 'Its path is not a directory.'
-          : `It answered with an error (${errno}).`;
+  // Whoever still uses the old directory ends some day: it is tried again.
+  const isOurs = thrown instanceof GatewayError || thrown instanceof ClearStopped;
+  if (errno === null && !isOurs) throw thrown;
+  const reason = isOurs
+    ? thrown.message
+    : errno === 'ENOENT'
+      ? 'Its directory is missing.'
+      : errno === 'ENOTDIR'
+        ? 'Its path is not a directory.'
+        : `It answered with an error (${errno}).`;
   return {
     kind: 'unavailable',
     reason,
