@@ -5,8 +5,9 @@ import type { Intent } from '../../../src/domain/intent.ts';
 import { settle } from '../../support/fake-clock.ts';
 import { EIO, ENOSPC, ESTALE, systemError } from '../../support/fault-calls.ts';
 import { descriptorsBack, factsAt, intentOf, openDescriptors, stageText, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
+import { LOCALITIES } from '../../support/volume-base.ts';
 
-describe.each([{ local: true }, { local: false }])('apply (local: $local)', ({ local }) => {
+describe.each(LOCALITIES)('apply (local: $local)', ({ local }) => {
   let temp: TempVolume;
   let descriptors: number;
   beforeEach(async () => {

@@ -6,8 +6,10 @@ import { settle } from '../../support/fake-clock.ts';
 import { EIO } from '../../support/fault-calls.ts';
 import { cannotMount, type Mounted, mountImage, mountTmpfs } from '../../support/mounted.ts';
 import { descriptorsBack, factsAt, intentOf, openDescriptors, stageText, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
+import { ON_NFS } from '../../support/volume-base.ts';
 
-describe.skipIf(cannotMount !== null)('a volume that is full, read-only or hung, for real', () => {
+/** On file systems that the tests mount themselves; the same of an NFS export: `test/nfs`. */
+describe.skipIf(cannotMount !== null || ON_NFS)('a local volume that is full, read-only or hung, for real', () => {
   let mount: Mounted;
   let temp: TempVolume;
   afterEach(async () => {

@@ -6,8 +6,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DirectoryEntry } from '../../../src/domain/volume.ts';
 import { EIO, systemError } from '../../support/fault-calls.ts';
 import { descriptorsBack, openDescriptors, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
+import { LOCALITIES } from '../../support/volume-base.ts';
 
-describe.each([{ local: true }, { local: false }])('listing (local: $local)', ({ local }) => {
+describe.each(LOCALITIES)('listing (local: $local)', ({ local }) => {
   let temp: TempVolume;
   let descriptors: number;
   beforeEach(async () => {

@@ -6,10 +6,11 @@ import { etagOf } from '../../../src/domain/file-facts.ts';
 import type { OpenedFile } from '../../../src/domain/volume.ts';
 import { EIO, ESTALE } from '../../support/fault-calls.ts';
 import { descriptorsBack, factsAt, intentOf, openDescriptors, stageText, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
+import { LOCALITIES } from '../../support/volume-base.ts';
 
 const never = new AbortController().signal;
 
-describe.each([{ local: true }, { local: false }])('reading (local: $local)', ({ local }) => {
+describe.each(LOCALITIES)('reading (local: $local)', ({ local }) => {
   let temp: TempVolume;
   let descriptors: number;
   beforeEach(async () => {

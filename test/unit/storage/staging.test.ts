@@ -6,10 +6,11 @@ import type { TargetFacts } from '../../../src/domain/file-facts.ts';
 import type { Staging } from '../../../src/domain/volume.ts';
 import { EIO, ENOSPC, ESTALE, systemError } from '../../support/fault-calls.ts';
 import { descriptorsBack, openDescriptors, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
+import { LOCALITIES } from '../../support/volume-base.ts';
 
 const replaced: TargetFacts = { kind: 'file', ino: 1n, sizeBytes: 1, mtimeNs: 1n, links: 1, mode: 0o640, uid: 12_345, gid: 23_456 };
 
-describe.each([{ local: true }, { local: false }])('staging (local: $local)', ({ local }) => {
+describe.each(LOCALITIES)('staging (local: $local)', ({ local }) => {
   let temp: TempVolume;
   let descriptors: number;
   beforeEach(async () => {

@@ -6,8 +6,9 @@ import type { TargetFacts } from '../../../src/domain/file-facts.ts';
 import { aliasAmong } from '../../../src/storage/name-alias.ts';
 import { EIO, systemError } from '../../support/fault-calls.ts';
 import { descriptorsBack, openDescriptors, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
+import { LOCALITIES } from '../../support/volume-base.ts';
 
-describe.each([{ local: true }, { local: false }])('looking at a name (local: $local)', ({ local }) => {
+describe.each(LOCALITIES)('looking at a name (local: $local)', ({ local }) => {
   let temp: TempVolume;
   beforeEach(async () => {
     temp = await tempVolume({ local });

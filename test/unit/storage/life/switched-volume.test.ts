@@ -9,6 +9,7 @@ import { settle } from '../../../support/fake-clock.ts';
 import { put } from '../../../support/hand-made-writes.ts';
 import { type Life, LivingVolume } from '../../../support/living-volume.ts';
 import { testPolicy } from '../../../support/temp-volume.ts';
+import { onTheServer } from '../../../support/volume-base.ts';
 
 let living: LivingVolume;
 let volume: SwitchedVolume;
@@ -79,7 +80,7 @@ describe('a volume over the life of the process', () => {
     const staging = await volume.stage({ sha512: false });
     await staging.write(Buffer.from('x'));
     const staged = await staging.seal(null);
-    fs.rmSync(living.control(incarnation), { recursive: true });
+    fs.rmSync(onTheServer(living.control(incarnation)), { recursive: true });
     const intent = {
       operationId: 'op-1',
       resource: living.resource('a'),
