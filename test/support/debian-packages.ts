@@ -24,6 +24,7 @@ const FOR_NFS: Readonly<Record<string, string>> = {
   modprobe: 'kmod',
   ip: 'iproute2',
   'mkfs.ext4': 'e2fsprogs',
+  setquota: 'quota',
 };
 
 /** Installs them. @returns why they cannot be had here, or `null`. */
@@ -49,9 +50,12 @@ function missingOf(programs: Readonly<Record<string, string>>): string[] {
   return missing.map(([, name]) => name);
 }
 
+/** A mirror that does not answer must not hang the tests. */
+const INSTALL_MS_MAX = 300_000;
+
 /** False when it cannot be done here. */
 function install(packages: readonly string[]): boolean {
   if (process.getuid?.() !== 0) return false;
   const command = `apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -q -y --no-install-recommends ${packages.join(' ')}`;
-  return spawnSync('sh', ['-c', command], { stdio: 'ignore' }).status === 0;
+  return spawnSync('sh', ['-c', command], { stdio: 'ignore', timeout: INSTALL_MS_MAX }).status === 0;
 }

@@ -2,6 +2,7 @@
  * The gateway as it is shipped (`dist`), as a process of its own that a test can hold at the numbered steps of the write protocol.
  * Started by `gateway-process.ts`, which talks to it over the IPC channel and hands it the URL of `dist` and the settings below.
  */
+import childProcess from 'node:child_process';
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import type { Step, Steps } from '../../src/domain/steps.ts';
@@ -23,6 +24,7 @@ export interface HoldOrder {
 export type ChildReport =
   | { readonly kind: 'listening'; readonly url: string }
   | { readonly kind: 'ordered' }
+  | { readonly kind: 'spawned' }
   | { readonly kind: 'reached'; readonly step: Step; readonly operationId: string };
 
 const [dist = '', settingsText = '{}'] = process.argv.slice(2);
@@ -65,6 +67,14 @@ Object.assign(fs, {
     return settings.asNetwork.includes(path) ? Object.assign(found, { type: NFS }) : found;
   },
 });
+for (const name of ['spawn', 'spawnSync', 'fork', 'exec', 'execSync', 'execFile', 'execFileSync'] as const) {
+  const make = childProcess[name] as (...args: unknown[]) => unknown;
+  const reporting = (...args: unknown[]): unknown => {
+    report({ kind: 'spawned' });
+    return make(...args);
+  };
+  Object.assign(childProcess, { [name]: reporting });
+}
 syncBuiltinESMExports();
 
 const [{ compose }, { serve }, { endProcess, endProcessNow }] = (await Promise.all([

@@ -99,6 +99,12 @@ export class GatewayProcess {
     const report = this.#take((one) => one.kind === 'listening');
     if (report?.kind !== 'listening') throw new Error(`the gateway did not start: ${this.#stderr}${this.#log}`);
     this.#url = report.url;
+    while (this.#take(({ kind }) => kind === 'spawned') !== undefined);
+  }
+
+  /** Processes that it has started since it serves. */
+  get spawned(): number {
+    return this.#reports.filter(({ kind }) => kind === 'spawned').length;
   }
 
   get url(): string {

@@ -18,12 +18,14 @@ export interface Sending {
   readonly path: string;
   readonly headers?: OutgoingHttpHeaders;
   readonly body?: Uint8Array | string;
+  /** The second half of the body is sent when it resolves. */
+  readonly afterHalf?: Promise<unknown>;
 }
 
 /** Rejects when the connection breaks before the whole answer came. */
 export function send(url: string, sending: Sending): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const { method, path, headers = {}, body } = sending;
+    const { method, path, headers = {}, body, afterHalf } = sending;
     const length = body === undefined ? undefined : Buffer.byteLength(body);
     const sent = httpRequest(new URL(path, url), {
       method,
@@ -37,7 +39,11 @@ export function send(url: string, sending: Sending): Promise<Answer> {
       response.on('end', () => resolve(answerOf(response.statusCode ?? 0, response.headers, Buffer.concat(chunks))));
       response.on('close', () => reject(new Error('the connection ended within the answer')));
     });
-    sent.end(body);
+    if (afterHalf === undefined || body === undefined) return void sent.end(body);
+    const bytes = Buffer.from(body);
+    const half = Math.floor(bytes.length / 2);
+    sent.write(bytes.subarray(0, half));
+    void afterHalf.then(() => sent.end(bytes.subarray(half)));
   });
 }
 

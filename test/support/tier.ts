@@ -16,9 +16,11 @@ export const TIER = {
   /** Rounds of a race on real files or sockets. */
   raceRounds: long ? 200 : 10,
   /** Take-overs between two NFS clients, with every kind of write in each. */
-  nfsTakeOvers: long ? 200 : 2,
+  nfsTakeOvers: long ? 200 : 1,
+  /** Whether an NFS server goes in every way at every moment, or only in some. */
+  everyOutage: long,
   /** Replaces under the eyes of a reader on another NFS client. */
-  nfsReplaces: long ? 1_000 : 100,
+  nfsReplaces: long ? 1_000 : 50,
   /** Uploads of 50 MB that a proxy passes on. */
   proxiedRounds: long ? 200 : 5,
   /** Clients in a race. */
