@@ -6,6 +6,7 @@ import type { VolumeTitles } from '../domain/volume-title.ts';
 import type { CommitMtimes } from '../gateway/commit-mtimes.ts';
 import { journalKnows, takenFromName, volumeRecord, writersBefore } from '../gateway/recover.ts';
 import type { Logger } from '../observability/logger.ts';
+import { detectFileSystem } from '../storage/file-system.ts';
 import { VolumeSet } from '../storage/volume-set.ts';
 
 export interface VolumeParts {
@@ -50,6 +51,7 @@ export function volumesOf({ config, clock, random, start, journal, mtimes, title
       for (const warning of warnings) logger.warn({ volume, ...warning }, 'a mount option weakens what the volume promises');
       if (isNetwork) logger.info({ volume, file_system: fileSystem, options }, ASYNC_IS_NOT_SEEN);
     },
+    detectFileSystem,
     onStampFailure: (volume, error) => logger.error({ volume, error }, 'the token stamp could not be written'),
   });
 }

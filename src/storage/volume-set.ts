@@ -8,7 +8,7 @@ import type { TokenCeilings } from '../domain/token-ceilings.ts';
 import type { Volume, VolumePolicy, Volumes } from '../domain/volume.ts';
 import type { VolumeTitles } from '../domain/volume-title.ts';
 import { fileCalls } from './file-calls.ts';
-import { detectFileSystem, type FileSystem } from './file-system.ts';
+import type { FileSystem } from './file-system.ts';
 import { openFileVolume } from './file-volume.ts';
 import { Lane } from './lane.ts';
 import type { StartMode } from './life/start-deps.ts';
@@ -40,6 +40,8 @@ export interface VolumeSetOptions {
   /** At each start of a volume, before it opens. */
   readonly onMount: (volume: string, mount: MountFacts) => void;
   readonly onStampFailure: (volume: string, thrown: unknown) => void;
+  /** What file system a path is on; may hang. */
+  readonly detectFileSystem: (path: string) => Promise<FileSystem>;
 }
 
 /** Every configured volume of a gateway, each with its own lane, and the token ceilings that they carry. */
@@ -100,7 +102,7 @@ export class VolumeSet implements Volumes, TokenCeilings {
   async #refuseOverlaps(): Promise<void> {
     const withFiles = this.all().flatMap(({ name, policy: { path } }) => (path === null ? [] : [{ name, path }]));
     // A missing or hung volume is not served, so it overlaps with nothing yet.
-    const answered = await Promise.all(withFiles.map(({ name, path }) => this.#inTime(name, () => detectFileSystem(path))));
+    const answered = await Promise.all(withFiles.map(({ name, path }) => this.#inTime(name, () => this.#options.detectFileSystem(path))));
     const [overlap] = await findOverlaps(withFiles.filter((_, index) => answered[index] !== null));
     if (overlap === undefined) return;
     const how = overlap.why === 'same_directory' ? 'are the same directory' : 'lie one inside the other';
@@ -109,7 +111,7 @@ export class VolumeSet implements Volumes, TokenCeilings {
 
   async #fileSystem({ name, path }: VolumePolicy): Promise<FileSystem | null> {
     if (path === null) return null;
-    const fileSystem = await this.#inTime(name, () => detectFileSystem(path));
+    const fileSystem = await this.#inTime(name, () => this.#options.detectFileSystem(path));
     const mount = fileSystem === null ? null : await this.#inTime(name, () => mountFactsOf(path, fileSystem));
     if (mount !== null) {
       this.#mounts.set(name, mount);

@@ -51,7 +51,7 @@ function missingOf(programs: Readonly<Record<string, string>>): string[] {
 }
 
 /** A mirror that does not answer must not hang the tests. */
-const INSTALL_MS_MAX = 300_000;
+const INSTALL_MS_MAX = 600_000;
 
 /** False when it cannot be done here. */
 function install(packages: readonly string[]): boolean {

@@ -37,6 +37,8 @@ beforeEach(() => {
 
 afterEach(() => {
   clock.stop();
+  // In this order: what was spied on belongs to the timers that are taken away.
+  vi.restoreAllMocks();
   vi.useRealTimers();
 });
 

@@ -1,11 +1,9 @@
-import { expect, it, vi } from 'vitest';
-import { detectFileSystem } from '../../../src/storage/file-system.ts';
+import { expect, it } from 'vitest';
+import { soleTitles } from '../../../src/domain/volume-title.ts';
 import { VolumeSet } from '../../../src/storage/volume-set.ts';
 import { FakeClock, seededRandom } from '../../support/fake-clock.ts';
 import { LivingVolume } from '../../support/living-volume.ts';
 import { testPolicy } from '../../support/temp-volume.ts';
-
-vi.mock('../../../src/storage/file-system.ts', { spy: true });
 
 /** A directory whose server is gone before the gateway starts; nothing that is asked about it is answered. */
 it('B25: a volume that hangs from the start is tried again for as long as it does, and holds no more than two threads of the pool', async () => {
@@ -17,16 +15,17 @@ it('B25: a volume that hangs from the start is tried again for as long as it doe
   const answered = new Promise<void>((resolve) => {
     answer = resolve;
   });
-  vi.mocked(detectFileSystem).mockImplementation(async () => {
-    asked += 1;
-    await answered;
-    return { type: 'nfs', local: false };
-  });
   const volumes = new VolumeSet({
     policies: [testPolicy({ path: living.root })],
     clock,
     random: seededRandom(1),
-    gatewayUuid: deps.owner,
+    titles: soleTitles('gateway'),
+    takenFrom: () => null,
+    detectFileSystem: async () => {
+      asked += 1;
+      await answered;
+      return { type: 'nfs', local: false };
+    },
     journalUuid: deps.journalUuid,
     markedAsBackup: deps.markedAsBackup,
     record: () => living.record,

@@ -216,7 +216,7 @@ describe('a finish that the volume refuses', () => {
       const deps = living.deps({ network: true });
       const faults = new FaultCalls(deps.calls);
       const result = await startVolume({ ...deps, calls: faults.calls });
-      if (result.kind !== 'open') throw new Error(result.reason);
+      if (result.kind !== 'open') throw new Error(`it did not open: ${result.kind}`);
       const volume = result.volume as Opened['volume'];
       // What the own directory needs for its records goes through.
       faults.on(refused, async (real, [from, to]) => {
