@@ -64,9 +64,19 @@ export class UnattendedLeases {
     throw notAcquired(lease);
   }
 
-  /** Starts its time anew. Rejects with `lease_not_held` when it has ended, `lease_not_found`. */
-  renew(leaseId: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<Lease> {
-    return this.#transport.repeated({ method: 'POST', path: `${pathOf(leaseId)}/renew`, signal }, { keyed: true });
+  /**
+   * Starts its time anew, with another time to live when `ttlMs` (ms) is given. Rejects with `lease_not_held` when it has ended,
+   * `lease_not_found`, `ttl_out_of_range` (`min_ms`, `max_ms`).
+   *
+   * @example
+   * const { lease_id: id } = await client.unattended.acquire('ledger/q3.csv');
+   * const { expires_in_ms: leftMs } = await client.unattended.renew(id, { ttlMs: 120_000 });
+   * console.log('renewed for', leftMs);
+   * await client.unattended.release(id);
+   */
+  renew(leaseId: string, { ttlMs, signal }: { readonly ttlMs?: number; readonly signal?: AbortSignal } = {}): Promise<Lease> {
+    const json = ttlMs === undefined ? {} : { ttl_ms: ttlMs };
+    return this.#transport.repeated({ method: 'POST', path: `${pathOf(leaseId)}/renew`, json, signal }, { keyed: true });
   }
 
   /** Ends it, whatever holds it has. Idempotent. Rejects with `lease_not_found`. */

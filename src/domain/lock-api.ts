@@ -94,7 +94,8 @@ export interface LockService {
   lease(caller: Caller, leaseId: string, waitMs: number, signal: AbortSignal): Promise<LeaseView>;
   /** The lease on `resource` that has this token, live or ended within the hour, for its own principal. Rejects with `lease_not_found`, `not_lease_owner`. */
   leaseWithToken(caller: Caller, resource: Resource, token: FencingToken): Promise<LeaseView>;
-  renew(caller: Caller, leaseId: string): Promise<LeaseView>;
+  /** Without `ttlMs` for the time to live that it has; otherwise for that one from now on. Rejects with `lease_not_held`, `ttl_out_of_range`. */
+  renew(caller: Caller, leaseId: string, ttlMs?: number | null): Promise<LeaseView>;
   /** To `shared`: done when it resolves. To `exclusive`: done, or still `shared` when it waits for the other readers (`lease` polls for the end of that; converting to `shared` gives it up). Rejects with `upgrade_conflict`, `lease_not_held`. */
   convert(caller: Caller, leaseId: string, mode: LeaseMode, signal: AbortSignal): Promise<LeaseView>;
   /** Idempotent. Takes off the hold `holdId`, else any, with `all` every one; the last one ends the lease, held or waiting. */

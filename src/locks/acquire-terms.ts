@@ -37,6 +37,14 @@ export function acquireTerms(request: AcquireRequest, policyOf: (volume: string)
   };
 }
 
+/** The time to live of a lease over `resources`. Throws `ttl_out_of_range`, `volume_not_found`. */
+export function leaseTtl(ttlMs: number, resources: readonly Resource[], policyOf: (volume: string) => VolumePolicy): number {
+  return ttl(
+    ttlMs,
+    resources.map(({ volume }) => policyOf(volume).lease),
+  );
+}
+
 /** The time to live of a session. Throws `ttl_out_of_range`. */
 export function sessionTtl(ttlMs: number | null): number {
   const { leaseTtlMsMin: minMs, leaseTtlMsMax: maxMs, leaseTtlMsDefault } = LIMITS;

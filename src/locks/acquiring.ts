@@ -136,7 +136,7 @@ export class Acquiring {
       }
       const restMs = undecided ? Number.POSITIVE_INFINITY : Math.max(0, untilMs - clock.monotonicMs());
       // An open request that polls for itself is the waiter's sign of life.
-      const pollMs = waitMs === null ? lease.terms.ttlMs / POLLS_PER_TTL : Number.POSITIVE_INFINITY;
+      const pollMs = waitMs === null ? lease.ttlMs / POLLS_PER_TTL : Number.POSITIVE_INFINITY;
       const outcome = await waitForChange(lease, clock, Math.min(restMs, pollMs), signal);
       desk.now();
       if (outcome === 'aborted') throw signal.reason;

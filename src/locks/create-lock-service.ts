@@ -35,6 +35,7 @@ import { LockWatch } from './lock-watch.ts';
 import { Pinnable } from './pinnable.ts';
 import { ReconnectGate } from './reconnect-gate.ts';
 import { Refusals } from './refusals.ts';
+import { Renewing } from './renewing.ts';
 import { restoreLocks } from './restore.ts';
 import { SessionDesk } from './session-desk.ts';
 import { Sessions } from './sessions.ts';
@@ -95,24 +96,11 @@ export interface Locks {
 /** Builds the lock service over one coordinator: the whole wiring of this room. */
 export function createLockService(deps: LockServiceDeps): Locks {
   const { clock, random, journal, policy } = deps;
-  const { coordination, pinnable, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals } =
-    buildParts(deps);
+  const parts = buildParts(deps);
+  const { coordination, pinnable, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views } = parts;
   const { epoch } = epochs;
-  const assertContact = contactAssertion(coordination);
-  const converting = new Converting({ clock, coordinator, desk, assertContact });
-  const gate = new ReconnectGate(clock, random);
-  const holding = new Holding({ desk, ledger });
-  const acquiring = new Acquiring({ clock, random, epoch, assertContact, policy, coordinator, desk, ledger, sessions, views, converting, holding });
-  const sessionDesk = new SessionDesk({ clock, sessions, table, desk, ledger, gate });
-  const service = new LeaseService({ clock, journal, table, desk, holding, views, gate, refusals, acquiring, converting, sessionDesk, epochs });
+  const { acquiring, service } = leaseService(deps, parts);
   const nextOrder = (): number => acquiring.nextOrder();
-  const isVolume = (name: string): boolean => {
-    try {
-      return policy(name).name === name;
-    } catch {
-      return false;
-    }
-  };
   const writeLeases = new LocksForWrites({
     clock,
     random,
@@ -132,12 +120,9 @@ export function createLockService(deps: LockServiceDeps): Locks {
   const figures = new LockFigureBoard(coordinator, clock);
   const ownSessionRef = (caller: Caller, sessionId: string): string => sessions.own(caller, sessionId).terms.sessionRef;
   const present = (scope: WatchScope, sessionRef: string | null): Promise<readonly LockView[]> => views.present(scope, sessionRef);
-  const endAll = async (how: 'shutdown' | 'lost', volume: string | null): Promise<void> => {
+  const endAll: Locks['endAll'] = async (how, volume) => {
     if (how === 'shutdown') acquiring.drain();
-    const concerned = (lease: Lease): boolean => volume === null || lease.resources.some((resource) => resource.volume === volume);
-    const over = [...table.live()].filter((lease) => (how === 'lost' || lease.phase !== 'held') && concerned(lease));
-    desk.decide(over.map((lease) => ({ lease, end: endKinds.lost() })));
-    await Promise.allSettled(over.filter((lease) => lease.pins === 0).map((lease) => desk.endTold(lease)));
+    await endEvery(parts, how, volume);
   };
   followContact(coordination, events, () => void endAll('lost', null));
   return {
@@ -159,7 +144,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
       coordination.raiseAbove(above);
       coordination.raiseAbove(start.highestMark() ?? 0n);
       await restoreLocks(
-        { clock, journal, coordinator: coordination.seating, table, desk, ledger, audit, sessions, nextOrder, isVolume },
+        { clock, journal, coordinator: coordination.seating, table, desk, ledger, audit, sessions, nextOrder, isVolume: isVolumeOf(policy) },
         start,
         comeBack,
       );
@@ -175,6 +160,41 @@ export function createLockService(deps: LockServiceDeps): Locks {
       coordinator.stop();
       breaking.stop();
     },
+  };
+}
+
+type Parts = ReturnType<typeof buildParts>;
+
+/** What clients ask, over the parts. */
+function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts: Parts) {
+  const { coordination, coordinator, epochs, ledger, table, desk, sessions, views, refusals } = parts;
+  const assertContact = contactAssertion(coordination);
+  const converting = new Converting({ clock, coordinator, desk, assertContact });
+  const gate = new ReconnectGate(clock, random);
+  const holding = new Holding({ desk, ledger });
+  const { epoch } = epochs;
+  const acquiring = new Acquiring({ clock, random, epoch, assertContact, policy, coordinator, desk, ledger, sessions, views, converting, holding });
+  const renewing = new Renewing({ clock, table, ledger, gate, policy });
+  const sessionDesk = new SessionDesk({ clock, sessions, table, desk, ledger, gate });
+  const service = new LeaseService({ clock, journal, table, desk, holding, views, renewing, refusals, acquiring, converting, sessionDesk, epochs });
+  return { acquiring, service };
+}
+
+/** Ends what waits, or all; what is pinned by a commit section is not waited for. */
+async function endEvery({ table, desk }: Parts, how: 'shutdown' | 'lost', volume: string | null): Promise<void> {
+  const concerned = (lease: Lease): boolean => volume === null || lease.resources.some((resource) => resource.volume === volume);
+  const over = [...table.live()].filter((lease) => (how === 'lost' || lease.phase !== 'held') && concerned(lease));
+  desk.decide(over.map((lease) => ({ lease, end: endKinds.lost() })));
+  await Promise.allSettled(over.filter((lease) => lease.pins === 0).map((lease) => desk.endTold(lease)));
+}
+
+function isVolumeOf(policy: LockServiceDeps['policy']): (name: string) => boolean {
+  return (name) => {
+    try {
+      return policy(name).name === name;
+    } catch {
+      return false;
+    }
   };
 }
 

@@ -51,7 +51,8 @@ export class LeaseConditions {
 }
 
 function conditionOf(lease: Lease, nowMs: number): LeaseCondition {
-  const { session, principal, ttlMs, createdMs } = lease.terms;
+  const { ttlMs } = lease;
+  const { session, principal, createdMs } = lease.terms;
   const heardMs = session === null ? null : Math.max(lease.renewedMs, session.renewedMs);
   const silentMs = heardMs === null ? null : nowMs - heardMs;
   const overdue = silentMs !== null && (silentMs >= ttlMs || nowMs >= (session?.deadlineMs ?? Number.POSITIVE_INFINITY));

@@ -56,7 +56,7 @@ export class LeaseLedger {
     return [...ops, ...lease.resources.map((resource) => raise(lease, resource, token))];
   }
 
-  /** Holds, or the change to shared. `action` null: no decision of its own. */
+  /** Holds, the time to live, or the change to shared. `action` null: no decision of its own. */
   async kept(
     lease: Lease,
     session: Session,
@@ -68,7 +68,9 @@ export class LeaseLedger {
     const confirm = this.#note(lease, put);
     const records =
       action === null ? [] : lease.resources.map((resource) => this.#record(lease, resource, action, told.token, caller, lease.grantedMs));
-    await this.#deps.journal.commit([put, ...records]);
+    // The session that was made for the lease alone has its time to live.
+    const ownSession = session.terms.implied && session.stored ? [sessionPut(session)] : [];
+    await this.#deps.journal.commit([put, ...ownSession, ...records]);
     confirm();
   }
 
@@ -194,7 +196,7 @@ export class LeaseLedger {
       token,
       principal: terms.principal,
       clientId: terms.clientId,
-      ttlMs: terms.ttlMs,
+      ttlMs: lease.ttlMs,
       priority: terms.priority,
       maxHoldMs: terms.maxHoldMs,
       lockDelayMs: terms.lockDelayMs,
@@ -259,6 +261,6 @@ function leaseEnd(lease: Lease): JournalOp {
 }
 
 function sessionPut(session: Session): JournalOp {
-  const { sessionId, sessionRef, principal, clientId, ttlMs, createdAt, implied } = session.terms;
-  return { op: 'session_put', session: { sessionId, sessionRef, principal, clientId, ttlMs, createdAt, implied } };
+  const { sessionId, sessionRef, principal, clientId, createdAt, implied } = session.terms;
+  return { op: 'session_put', session: { sessionId, sessionRef, principal, clientId, ttlMs: session.ttlMs, createdAt, implied } };
 }

@@ -51,6 +51,7 @@ export interface LeaseTerms {
   readonly createdOrder: number;
   readonly createdMs: number;
   readonly createdAt: string;
+  /** At first; a renewal may change it. */
   readonly ttlMs: number;
   readonly maxWaitMs: number | null;
   readonly maxHoldMs: number | null;
@@ -83,6 +84,7 @@ export class Lease implements Claim, Timed {
   /** Mode and token once they are durable. */
   told: { readonly mode: LeaseMode; readonly token: FencingToken } | null = null;
   renewedMs: number;
+  ttlMs: number;
   grantedMs = 0;
   grantedAt: string | null = null;
   /** A try: it is never told that it waits. */
@@ -112,6 +114,7 @@ export class Lease implements Claim, Timed {
     this.#events = events;
     this.mode = terms.mode;
     this.renewedMs = terms.createdMs;
+    this.ttlMs = terms.ttlMs;
   }
 
   get leaseRef(): string {
@@ -174,7 +177,7 @@ export class Lease implements Claim, Timed {
   get deadlineMs(): number {
     const session = this.terms.session;
     if (session === null) return Number.POSITIVE_INFINITY;
-    const ownMs = Math.max(this.renewedMs, session.renewedMs) + this.terms.ttlMs;
+    const ownMs = Math.max(this.renewedMs, session.renewedMs) + this.ttlMs;
     return Math.min(ownMs, session.deadlineMs, this.holdDeadlineMs);
   }
 

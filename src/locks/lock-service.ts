@@ -17,8 +17,8 @@ import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
 import { notOwner } from './lock-refusals.ts';
 import type { LockViews } from './lock-views.ts';
-import type { ReconnectGate } from './reconnect-gate.ts';
 import type { Refusals } from './refusals.ts';
+import type { Renewing } from './renewing.ts';
 import { leaseRefOf } from './secret-id.ts';
 import type { SessionDesk } from './session-desk.ts';
 import { owns } from './sessions.ts';
@@ -31,7 +31,7 @@ export interface LeaseServiceDeps {
   readonly desk: LeaseDesk;
   readonly holding: Holding;
   readonly views: LockViews;
-  readonly gate: ReconnectGate;
+  readonly renewing: Renewing;
   readonly refusals: Refusals;
   readonly acquiring: Acquiring;
   readonly converting: Converting;
@@ -78,11 +78,12 @@ export class LeaseService implements LockService {
     return this.#deps.views.lease(lease, null);
   }
 
-  renew(caller: Caller, leaseId: string): Promise<LeaseView> {
+  renew(caller: Caller, leaseId: string, ttlMs: number | null = null): Promise<LeaseView> {
     return this.#onLease(caller, leaseId, async (lease) => {
       if (!lease.open) throw await this.#notHeld(lease);
-      lease.renew(this.#deps.clock.monotonicMs());
-      if (lease.terms.session !== null) this.#deps.gate.pass(lease.terms.session);
+      await this.#deps.renewing.renew(caller, lease, ttlMs);
+      this.#deps.desk.now();
+      if (!lease.open) throw await this.#notHeld(lease);
       return this.#deps.views.lease(lease, null);
     });
   }

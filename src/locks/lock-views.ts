@@ -55,7 +55,7 @@ export class LockViews {
       priority: terms.priority,
       holdCount: live ? lease.holds.size : 0,
       holdId,
-      ttlMs: terms.ttlMs,
+      ttlMs: lease.ttlMs,
       expiresInMs,
       leaseExpiresAt: live && granted !== null ? rfc3339(this.#deps.clock.wallMs() + expiresInMs) : null,
       grantedAt: granted === null ? null : lease.grantedAt,

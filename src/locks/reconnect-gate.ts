@@ -33,7 +33,7 @@ export class ReconnectGate {
     this.#expected += 1;
     const jitterMs = ((this.#random.bytes(1)[0] ?? 0) / 256) * LIMITS.reconnectJitterMs;
     const turnMs = (this.#expected / LIMITS.reconnectsPerSecondMax) * 1_000;
-    const retryAfterMs = Math.ceil(Math.min(turnMs + jitterMs, session.terms.ttlMs / 2));
+    const retryAfterMs = Math.ceil(Math.min(turnMs + jitterMs, session.ttlMs / 2));
     throw new GatewayError('overloaded', { detail: 'Many sessions are coming back after a restart. Nothing is lost; come again.', retryAfterMs });
   }
 

@@ -50,7 +50,7 @@ export class SessionDesk {
     const session = this.#deps.sessions.own(caller, sessionId);
     session.renewedMs = nowMs;
     this.#deps.gate.pass(session);
-    return { expiresInMs: session.terms.ttlMs, lost: session.lostSince(nowMs) };
+    return { expiresInMs: session.ttlMs, lost: session.lostSince(nowMs) };
   }
 
   async end(caller: Caller, sessionId: string): Promise<void> {

@@ -7,6 +7,7 @@ export interface SessionTerms {
   readonly sessionRef: string;
   readonly principal: string;
   readonly clientId: string | null;
+  /** At first; that of a session made for one lease changes with the lease's. */
   readonly ttlMs: number;
   readonly createdAt: string;
   readonly implied: boolean;
@@ -17,6 +18,7 @@ export class Session implements Timed {
   readonly kind = 'session';
   readonly terms: SessionTerms;
   renewedMs: number;
+  ttlMs: number;
   heapIndex = -1;
   dueMs = 0;
   ended = false;
@@ -33,10 +35,11 @@ export class Session implements Timed {
   constructor(terms: SessionTerms, nowMs: number) {
     this.terms = terms;
     this.renewedMs = nowMs;
+    this.ttlMs = terms.ttlMs;
   }
 
   get deadlineMs(): number {
-    return this.renewedMs + this.terms.ttlMs;
+    return this.renewedMs + this.ttlMs;
   }
 
   noteLost(leaseId: string, nowMs: number): void {

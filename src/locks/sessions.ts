@@ -92,6 +92,14 @@ export function owns(principal: Principal, owner: string): boolean {
 }
 
 export function sessionView(session: Session, nowMs: number): SessionView {
-  const { sessionId, sessionRef, principal, clientId, ttlMs } = session.terms;
-  return { sessionId, sessionRef, principal, clientId, ttlMs, expiresInMs: Math.max(0, session.deadlineMs - nowMs), leaseCount: session.leases.size };
+  const { sessionId, sessionRef, principal, clientId } = session.terms;
+  return {
+    sessionId,
+    sessionRef,
+    principal,
+    clientId,
+    ttlMs: session.ttlMs,
+    expiresInMs: Math.max(0, session.deadlineMs - nowMs),
+    leaseCount: session.leases.size,
+  };
 }

@@ -71,7 +71,7 @@ export function measuredLocks(locks: LockService, metrics: Metrics, clock: Clock
     }
   };
   return withOwn(locks, {
-    renew: (caller, leaseId) => renewing(locks.renew(caller, leaseId)),
+    renew: (caller, leaseId, ttlMs) => renewing(locks.renew(caller, leaseId, ttlMs)),
     heartbeat: (caller, sessionId) => renewing(locks.heartbeat(caller, sessionId)),
     acquire: async (caller, request, signal) => {
       const startedMs = clock.monotonicMs();

@@ -297,11 +297,15 @@ describe('AcquireLock', () => {
 });
 
 describe('RenewLock and ReleaseLock', () => {
-  it('renew starts the time again, and refuses another time to live than the lease has', async () => {
+  it('renew starts the time again, for the time to live that it has or another within the bounds', async () => {
     const held = await client.acquire({ resource_path: fresh(), session_timeout_ms: 20_000 });
     expect(await client.renew({ lease_id: held.lease_id })).toMatchObject({ acquired: true, fencing_token: held.fencing_token });
     expect((await client.renew({ lease_id: held.lease_id, ttl_ms: 20_000 })).acquired).toBe(true);
-    expect(await refusal(client.renew({ lease_id: held.lease_id, ttl_ms: 30_000 }))).toBe('INVALID_ARGUMENT ttl_out_of_range');
+    const longer = await client.renew({ lease_id: held.lease_id, ttl_ms: 600_000 });
+    expect([longer.fencing_token, Number(longer.expires_in_ms) > 500_000]).toEqual([held.fencing_token, true]);
+    expect(Number((await client.renew({ lease_id: held.lease_id })).expires_in_ms)).toBeGreaterThan(500_000);
+    for (const ttl_ms of [5, -1, '9223372036854775807'])
+      expect(await refusal(client.renew({ lease_id: held.lease_id, ttl_ms }))).toBe('INVALID_ARGUMENT ttl_out_of_range');
     await client.release({ lease_id: held.lease_id });
     expect(await refusal(client.renew({ lease_id: held.lease_id }))).toBe('FAILED_PRECONDITION lease_not_held');
     expect(await refusal(client.renew({ lease_id: held.lease_id, ttl_ms: 30_000 }))).toBe('FAILED_PRECONDITION lease_not_held');

@@ -199,6 +199,21 @@ describe('several resources in one lease', () => {
 });
 
 describe('how a lease ends', () => {
+  it('at another time to live after a renewal that asked for one; out of bounds is 400, and an empty body changes nothing', async () => {
+    const lease = await gateway.client.lease('locks/retimed', { ttl_ms: 1_000 });
+    const renew = async (body: object) => gateway.client.post(`/v1/leases/${lease.lease_id}/renew`, body);
+    expect(jsonOf(await renew({ ttl_ms: 600_000 }))).toMatchObject({ ttl_ms: 600_000, fencing_token: lease.fencing_token });
+    expect(jsonOf(await locks.renew(lease))).toMatchObject({ ttl_ms: 600_000 });
+    expect(jsonOf(await renew({ ttl_ms: null }))).toMatchObject({ ttl_ms: 600_000 });
+    expect(verdictOf(await renew({ ttl_ms: 10 }))).toBe('400 ttl_out_of_range');
+    expect(verdictOf(await renew({ ttl: 10 }))).toBe('400 invalid_request');
+    expect(jsonOf(await renew({ ttl_ms: 1_000 }))).toMatchObject({ ttl_ms: 1_000 });
+    await eventually(
+      () => locks.lease(lease),
+      ({ state }) => state === 'expired',
+    );
+  });
+
   it('R30: at its time to live, for good: a renewal that comes too late is 409, also when nobody took the lock since', async () => {
     const lease = await gateway.client.lease('v/late', { ttl_ms: 1_000 });
     await eventually(

@@ -19,6 +19,10 @@ export interface AcquireFlags extends LeaseFlags {
   readonly export?: boolean;
 }
 
+export interface RenewFlags extends LeaseFlags {
+  readonly ttl?: number;
+}
+
 /** The lease outlives the command: it ends by `lease release`, or when its time to live is over. */
 export function acquireLease(context: CommandContext, resource: string, flags: AcquireFlags): Promise<number> {
   return withClient(context, flags, async (client, signal) => {
@@ -34,9 +38,16 @@ export function acquireLease(context: CommandContext, resource: string, flags: A
   });
 }
 
-export function renewLease(context: CommandContext, leaseId: string | undefined, flags: LeaseFlags): Promise<number> {
+export function renewLease(context: CommandContext, leaseId: string | undefined, flags: RenewFlags): Promise<number> {
   return withClient(besideExec(context), flags, async (client, signal) => {
-    outLease(context, await client.unattended.renew(idOf(leaseId, context.environment), { signal }), flags);
+    outLease(
+      context,
+      await client.unattended.renew(idOf(leaseId, context.environment), {
+        ...(flags.ttl === undefined ? {} : { ttlMs: flags.ttl }),
+        signal,
+      }),
+      flags,
+    );
     return EXIT.ok;
   });
 }

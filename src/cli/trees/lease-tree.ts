@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../command-context.ts';
 import type { ExecFlags, LeaseFlags } from '../commands/exec.ts';
-import type { AcquireFlags, LeaseFlags as PlainLeaseFlags } from '../commands/lease.ts';
+import type { AcquireFlags, LeaseFlags as PlainLeaseFlags, RenewFlags } from '../commands/lease.ts';
 import type { BreakFlags, ListLocksFlags } from '../commands/lock.ts';
 import { duration, examples, type Run, wholeNumber, withAnswer, withConnection } from './flags.ts';
 
@@ -68,8 +68,9 @@ function addPlainLeases(lease: Command, context: CommandContext, run: Run): void
   withAnswer(lease.command('renew'))
     .description('start the time of a lease anew')
     .argument('[lease-id]', id)
-    .addHelpText('after', examples('fencegate lease renew'))
-    .action((leaseId: string | undefined, flags: PlainLeaseFlags) =>
+    .option('--ttl <duration>', 'how long it lives from now on; default: as it was', duration)
+    .addHelpText('after', examples('fencegate lease renew', 'fencegate lease renew --ttl 5m'))
+    .action((leaseId: string | undefined, flags: RenewFlags) =>
       run(async () => (await import('../commands/lease.ts')).renewLease(context, leaseId, flags)),
     );
   withAnswer(lease.command('release'))

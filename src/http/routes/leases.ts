@@ -10,7 +10,7 @@ import type { HttpDeps } from '../http-deps.ts';
 import { requestSignal } from '../request-signal.ts';
 import { callerOf } from '../request-state.ts';
 import { answers } from '../schemas/common.ts';
-import { AcquireBody, ConvertBody, LEASE_CODES, Lease, type LeaseBody, LeaseParams, ReleaseQuery, WaitQuery } from '../schemas/leases.ts';
+import { AcquireBody, ConvertBody, LEASE_CODES, Lease, type LeaseBody, LeaseParams, ReleaseQuery, RenewBody, WaitQuery } from '../schemas/leases.ts';
 import type { RouteOptions, TypedApp } from '../typed-app.ts';
 import { leaseJson } from '../views.ts';
 import { handOver, resourceInBody } from '../write-request.ts';
@@ -90,14 +90,15 @@ function holderRoutes(app: TypedApp, { deps }: RouteOptions): void {
       config: { access: 'write', action: 'lease_refuse' },
       schema: {
         tags: ['leases'],
-        summary: 'Renew a lease',
+        summary: 'Renew a lease, with another time to live when one is given',
         params: LeaseParams,
-        response: answers({ 200: state('Renewed') }, [...LEASE_CODES, 'lease_not_held']),
+        body: RenewBody,
+        response: answers({ 200: state('Renewed') }, [...LEASE_CODES, 'lease_not_held', 'ttl_out_of_range']),
       },
     },
     async (request): Promise<LeaseBody> => {
       handOver(request);
-      return leaseJson(await deps.locks.renew(callerOf(request), request.params.lease_id));
+      return leaseJson(await deps.locks.renew(callerOf(request), request.params.lease_id, request.body.ttl_ms ?? null));
     },
   );
 

@@ -84,6 +84,10 @@ export const ReleaseQuery = Type.Object(
   { hold_id: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax })), all: Type.Optional(Type.Boolean()) },
   { additionalProperties: false },
 );
+export const RenewBody = Type.Object(
+  { ttl_ms: optional(Type.Integer({ description: 'Time to live from now on; as it was when absent' })) },
+  { additionalProperties: false, title: 'RenewLease' },
+);
 export const ConvertBody = Type.Object({ mode: Type.Optional(oneOf(MODES, 'Default exclusive')) }, { additionalProperties: false });
 
 export const CreateSessionBody = Type.Object(

@@ -288,3 +288,54 @@ describe.each(COORDINATORS)('acquiring again in one session ($coordinator)', ({ 
     expect(await lab.lease(reader.leaseId)).toMatchObject({ mode: 'shared', state: 'held', holdCount: 2 });
   });
 });
+
+describe.each(COORDINATORS)('renewing with another time to live ($coordinator)', ({ LockLab }) => {
+  it('counts from now on, longer or shorter, and is durable before it is told', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: 2_000 });
+    lab.journal.hold();
+    let told = false;
+    const longer = lab.locks.service.renew(anybody, lease.leaseId, 60_000).finally(() => {
+      told = true;
+    });
+    await settle();
+    expect(told).toBe(false);
+    lab.journal.release();
+    expect(await longer).toMatchObject({ ttlMs: 60_000, expiresInMs: 60_000, fencingToken: lease.fencingToken });
+    lab.clock.advance(50_000);
+    expect(await lab.locks.service.renew(anybody, lease.leaseId, null)).toMatchObject({ expiresInMs: 60_000 });
+    expect([...lab.journal.sessions.values()]).toMatchObject([{ ttlMs: 60_000 }]);
+    expect(await lab.locks.service.renew(anybody, lease.leaseId, 1_000)).toMatchObject({ ttlMs: 1_000, expiresInMs: 1_000 });
+    await lab.clock.advanceAsync(1_000);
+    expect((await lab.locks.service.lock(A)).holders).toEqual([]);
+    await expect(lab.locks.service.renew(anybody, lease.leaseId, 5)).rejects.toMatchObject({ code: 'lease_not_held' });
+  });
+
+  it('out of bounds is refused, and renews nothing; so is one that the journal does not take', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: 10_000 });
+    lab.clock.advance(4_000);
+    await expect(lab.locks.service.renew(anybody, lease.leaseId, 10)).rejects.toMatchObject({ code: 'ttl_out_of_range', members: { min_ms: 1_000 } });
+    expect(await lab.lease(lease.leaseId)).toMatchObject({ ttlMs: 10_000, expiresInMs: 6_000 });
+    lab.journal.failing = 1;
+    await expect(lab.locks.service.renew(anybody, lease.leaseId, 60_000)).rejects.toMatchObject({ code: 'journal_unavailable' });
+    // A sign of life all the same.
+    expect(await lab.lease(lease.leaseId)).toMatchObject({ ttlMs: 10_000, expiresInMs: 10_000 });
+  });
+
+  it('keeps the place of a waiter for so long', async () => {
+    const lab = new LockLab();
+    await lab.acquire(A, { ttlMs: 3_600_000 });
+    const waiter = await lab.during(lab.acquire(A, { waitMs: 10, ttlMs: 1_000 }), 100, 10);
+    expect(await lab.locks.service.renew(anybody, waiter.leaseId, 20_000)).toMatchObject({ state: 'waiting', ttlMs: 20_000 });
+    lab.clock.advance(19_000);
+    expect((await lab.lease(waiter.leaseId)).state).toBe('waiting');
+  });
+
+  it('lives no longer than the session that the client made', async () => {
+    const lab = new LockLab();
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 5_000, clientId: null });
+    const lease = await lab.acquire(A, { sessionId, ttlMs: 5_000 });
+    expect(await lab.locks.service.renew(anybody, lease.leaseId, 60_000)).toMatchObject({ ttlMs: 60_000, expiresInMs: 5_000 });
+  });
+});

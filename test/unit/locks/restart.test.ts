@@ -31,6 +31,16 @@ describe('a restart', () => {
     expect((await after.lease(implied.leaseId)).state).toBe('expired');
   });
 
+  it('brings a lease back with the time to live that a renewal gave it', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: 2_000 });
+    await lab.locks.service.renew(anybody, lease.leaseId, 60_000);
+    const after = await lab.restarted();
+    expect(await after.lease(lease.leaseId)).toMatchObject({ state: 'held', ttlMs: 60_000, expiresInMs: 60_000 });
+    after.clock.advance(59_000);
+    expect((await after.lease(lease.leaseId)).state).toBe('held');
+  });
+
   it('goes on above the highest ceiling, also when the journal forgot', async () => {
     const lab = new LockLab();
     await lab.acquire(A);

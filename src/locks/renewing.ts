@@ -1,0 +1,57 @@
+import type { Clock } from '../domain/clock.ts';
+import type { Caller } from '../domain/principal.ts';
+import type { VolumePolicy } from '../domain/volume.ts';
+import { leaseTtl } from './acquire-terms.ts';
+import type { LeaseLedger } from './lease-ledger.ts';
+import type { Lease } from './lease-record.ts';
+import type { LeaseTable } from './lease-table.ts';
+import type { ReconnectGate } from './reconnect-gate.ts';
+
+export interface RenewingDeps {
+  readonly clock: Clock;
+  readonly table: LeaseTable;
+  readonly ledger: LeaseLedger;
+  readonly gate: ReconnectGate;
+  readonly policy: (volume: string) => VolumePolicy;
+}
+
+/** Starts the time of a live lease again, with another time to live when one is asked for. */
+export class Renewing {
+  readonly #deps: RenewingDeps;
+
+  constructor(deps: RenewingDeps) {
+    this.#deps = deps;
+  }
+
+  /** Rejects with `ttl_out_of_range`, and nothing is renewed; `overloaded` with when to come again, `journal_unavailable`. */
+  async renew(caller: Caller, lease: Lease, ttlMs: number | null): Promise<void> {
+    const wantedMs = ttlMs === null ? lease.ttlMs : leaseTtl(ttlMs, lease.resources, this.#deps.policy);
+    lease.renew(this.#deps.clock.monotonicMs());
+    if (lease.terms.session !== null) this.#deps.gate.pass(lease.terms.session);
+    if (wantedMs !== lease.ttlMs) await this.#retime(caller, lease, wantedMs);
+  }
+
+  /** Renewals are not in the journal, but the time to live is: a lease comes back with it after a restart. */
+  async #retime(caller: Caller, lease: Lease, ttlMs: number): Promise<void> {
+    const { told, terms, ttlMs: beforeMs } = lease;
+    this.#set(lease, ttlMs);
+    // Of a waiter the journal knows nothing.
+    if (told === null || terms.session === null) return;
+    try {
+      await this.#deps.ledger.kept(lease, terms.session, told, null, caller);
+    } catch (thrown) {
+      if (lease.ttlMs === ttlMs) this.#set(lease, beforeMs);
+      throw thrown;
+    }
+  }
+
+  /** A session that was made for the lease alone lives as long as it. */
+  #set(lease: Lease, ttlMs: number): void {
+    const { deadlines } = this.#deps.table;
+    const { session } = lease.terms;
+    lease.ttlMs = ttlMs;
+    if (session?.terms.implied === true) session.ttlMs = ttlMs;
+    if (lease.open) deadlines.set(lease, lease.nextCheckMs);
+    if (session?.terms.implied === true && session.heapIndex >= 0) deadlines.set(session, session.deadlineMs);
+  }
+}
