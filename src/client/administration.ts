@@ -36,13 +36,21 @@ export class Administration {
     return this.#transport.repeated({ method: 'GET', path: '/v1/admin/doctor', signal }, { keyed: true });
   }
 
-  /** Carries out the fix of a finding, or only tells its steps. Rejects with `not_found` when the finding is gone or has no safe fix. */
+  /**
+   * Carries out the fix of a finding, or with `dryRun` only tells its steps. Rejects with `not_found` when the finding is gone or has no safe fix.
+   *
+   * @example
+   * const { findings } = await client.administration.doctor();
+   * for (const { id, fix } of findings) {
+   *   if (fix !== null) console.log(await client.administration.fix(id, { dryRun: true }));
+   * }
+   */
   fix(findingId: string, { dryRun = false, signal }: Cancellable & { readonly dryRun?: boolean } = {}): Promise<FixReport> {
     return this.#order('/v1/admin/doctor/fixes', { finding_id: findingId, dry_run: dryRun }, signal);
   }
 
   /**
-   * The high-water mark of a resource and who raised it.
+   * The high-water mark of a resource and who raised it. Rejects with `volume_not_found`.
    *
    * @example
    * const { high_water_mark: mark } = await client.administration.fence('ledger/q3.csv');
@@ -51,12 +59,24 @@ export class Administration {
     return this.#transport.repeated({ method: 'GET', path: resourceUrlPath('/v1/admin/fences', resource), signal }, { keyed: true });
   }
 
-  /** Lets tokens begin anew above every mark, after a journal was restored or lost. Every lease ends. */
+  /**
+   * Lets tokens go on above every mark, after a journal was restored or lost. Every lease ends. Rejects with `volume_unavailable`, `journal_unavailable`.
+   *
+   * @example
+   * const { base } = await client.administration.rebase({ reason: 'the journal was restored' });
+   * console.log('tokens go on above', base);
+   */
   rebase({ reason, signal }: OrderOptions): Promise<RebaseReport> {
     return this.#order('/v1/admin/fences/rebase', { reason }, signal);
   }
 
-  /** Takes over a volume that belongs to another gateway. Rejects with `volume_not_found`, `volume_unavailable`. */
+  /**
+   * Takes over a volume that belongs to another gateway, which must be gone for good. Rejects with `volume_not_found`, `volume_unavailable`.
+   *
+   * @example
+   * const { state } = await client.administration.adopt('ledger', { reason: 'the old host is gone for good' });
+   * console.log(state);
+   */
   adopt(volume: string, { reason, signal }: OrderOptions): Promise<VolumeReadiness> {
     return this.#order(`/v1/admin/volumes/${encodeURIComponent(volume)}/adopt`, { reason }, signal);
   }

@@ -16,6 +16,7 @@ export class FileDownload implements AsyncIterable<Uint8Array> {
   readonly etag: string;
   /** Of what comes, which for a range is less than the file. `null` when not known. */
   readonly sizeBytes: number | null;
+  /** By the extension of the name. */
   readonly contentType: string | null;
   /** As an HTTP date. */
   readonly lastModified: string | null;
@@ -42,29 +43,60 @@ export class FileDownload implements AsyncIterable<Uint8Array> {
     this.contentRange = headers.get('content-range');
   }
 
-  /** All bytes, in memory. Rejects with `gateway_unreachable` when they did not all come. */
+  /**
+   * All bytes, in memory. Rejects with `gateway_unreachable` (`bytes_received`) when they did not all come.
+   *
+   * @example
+   * const download = await client.get('scans/0001.tif');
+   * const whole = await download.bytes();
+   * console.log(whole.byteLength, download.etag);
+   */
   async bytes(): Promise<Uint8Array> {
     const chunks: Uint8Array[] = [];
     for await (const chunk of this) chunks.push(chunk);
     return Buffer.concat(chunks);
   }
 
-  /** The same as UTF-8 text. */
+  /**
+   * The same as UTF-8 text. Rejects as `bytes` does.
+   *
+   * @example
+   * const text = await (await client.get('ledger/q3.csv')).text();
+   */
   async text(): Promise<string> {
     return Buffer.from(await this.bytes()).toString('utf8');
   }
 
-  /** The same as a stream of Node. */
+  /**
+   * The same as a stream of Node, which fails as `bytes` rejects.
+   *
+   * @example
+   * const download = await client.get('scans/0001.tif');
+   * for await (const chunk of download.stream()) console.log(chunk.length);
+   */
   stream(): Readable {
     return Readable.from(this, { objectMode: false });
   }
 
-  /** Writes a file of this machine, replacing it. Rejects as `bytes` does; the file is then incomplete. */
+  /**
+   * Writes a file of this machine, replacing it. Rejects as `bytes` does, or with the error of the file system; the file is then incomplete.
+   *
+   * @example
+   * const download = await client.get('scans/0001.tif');
+   * await download.saveTo('/tmp/scan.tif');
+   */
   async saveTo(path: string): Promise<void> {
     await pipeline(this.stream(), createWriteStream(path), this.#signal === undefined ? {} : { signal: this.#signal });
   }
 
-  /** Drops the connection. */
+  /**
+   * Drops the connection. Nothing more comes.
+   *
+   * @example
+   * const download = await client.get('scans/0001.tif');
+   * if (download.sizeBytes !== null && download.sizeBytes > 1_000_000_000) download.cancel();
+   * else await download.saveTo('/tmp/scan.tif');
+   */
   cancel(): void {
     this.#answer.done();
   }

@@ -142,42 +142,85 @@ export class FencegateClient {
     }
   }
 
-  /** Creates or replaces a whole file. Without a lease of the running code, the gateway takes one for this request. Errors as `LeaseHandle.put`, and `resource_locked`. */
+  /**
+   * Creates or replaces a whole file. Without a lease of the running code, the gateway takes one for this request. Rejects as `LeaseHandle.put`
+   * does, and with `resource_locked` when somebody holds the file for longer than the wait (5 000 ms).
+   *
+   * @example
+   * const { etag, size_bytes: sizeBytes } = await client.put('ledger/q3.csv', 'a,1\n');
+   * await client.put('ledger/q3.csv', bytes, { ifMatch: etag });
+   */
   put(resource: string, body: FileBody, options: PutOptions = {}): Promise<WrittenFile> {
     return this.#writes.put(resource, body, options, this.#leases.rightFor(resource));
   }
 
-  /** Appends. Errors as `LeaseHandle.append`, and `resource_locked`. */
+  /**
+   * Appends; a missing file is made. Rejects as `LeaseHandle.append` does, and with `resource_locked`.
+   *
+   * @example
+   * const { size_bytes: endBytes } = await client.append('ledger/journal.log', 'opened\n');
+   * await client.append('ledger/journal.log', 'closed\n', { offset: endBytes });
+   */
   append(resource: string, body: FileBody, options: AppendOptions = {}): Promise<WrittenFile> {
     return this.#writes.append(resource, body, options, this.#leases.rightFor(resource));
   }
 
-  /** Writes over a part of a file. Errors as `LeaseHandle.writeRange`, and `resource_locked`. */
+  /**
+   * Writes over a part of a file, from byte `startBytes` on. Rejects as `LeaseHandle.writeRange` does, and with `resource_locked`.
+   *
+   * @example
+   * await client.writeRange('accounts/records.dat', 64 * 17, record);
+   */
   writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions = {}): Promise<WrittenFile> {
     return this.#writes.writeRange(resource, startBytes, body, options, this.#leases.rightFor(resource));
   }
 
-  /** Deletes a file, or an empty directory when the name ends with a slash. */
+  /**
+   * Deletes a file, or an empty directory when the name ends with a slash. Rejects as `LeaseHandle.delete` does, and with `resource_locked`.
+   *
+   * @example
+   * const { operation_id: operationId } = await client.delete('scans/0001.tif');
+   */
   delete(resource: string, options: WriteOptions = {}): Promise<WriteReceipt> {
     return this.#writes.delete(resource, options, this.#leases.rightFor(resource));
   }
 
-  /** Moves a file within its volume. */
+  /**
+   * Moves a file within its volume. Rejects as `LeaseHandle.move` does, and with `resource_locked`.
+   *
+   * @example
+   * await client.move('ledger/a.csv', 'ledger/b.csv', { overwrite: true });
+   */
   move(from: string, to: string, options: TransferOptions = {}): Promise<WrittenFile> {
     return this.#writes.transfer('moves', from, to, options, this.#rightsFor(from, to));
   }
 
-  /** Copies a file. */
+  /**
+   * Copies a file, also to another volume. Rejects as `LeaseHandle.copy` does, and with `resource_locked`.
+   *
+   * @example
+   * await client.copy('ledger/a.csv', 'ledger/copy-of-a.csv', { overwrite: true });
+   */
   copy(from: string, to: string, options: TransferOptions = {}): Promise<WrittenFile> {
     return this.#writes.transfer('copies', from, to, options, this.#rightsFor(from, to));
   }
 
-  /** Makes a directory, and its missing parents; one that is there is no error. */
+  /**
+   * Makes a directory, and its missing parents; one that is there is no error. Rejects with `not_a_directory`, `volume_read_only`.
+   *
+   * @example
+   * await client.makeDirectory('ledger/2026/q3/');
+   */
   makeDirectory(directory: string, options: WriteOptions = {}): Promise<WriteReceipt> {
     return this.#writes.makeDirectory(directory, options, null);
   }
 
-  /** Uploads several files into a directory, all or nothing. */
+  /**
+   * Uploads several files into a directory, all or nothing; the directory is made. Rejects as `LeaseHandle.upload` does, and with `resource_locked`.
+   *
+   * @example
+   * const { files } = await client.upload('ledger/q3/', [{ name: 'a.csv', body: a }, { name: 'b.csv', body: b }]);
+   */
   upload(directory: string, files: readonly UploadFile[], options: BodyOptions = {}): Promise<WrittenFiles> {
     return this.#writes.upload(
       directory,
@@ -199,7 +242,7 @@ export class FencegateClient {
   }
 
   /**
-   * The entries of a directory, over all pages.
+   * The entries of a directory, over all pages. Rejects with `not_found`, `not_a_directory`.
    *
    * @example
    * for await (const { name, size_bytes } of client.list('ledger/')) console.log(name, size_bytes);
@@ -208,23 +251,43 @@ export class FencegateClient {
     return this.#reads.list(directory, signal);
   }
 
-  /** Who holds a resource and who waits for it. */
+  /**
+   * Who holds a resource and who waits for it; empty lists for a name that was never locked. Times that are left are in ms. Rejects with `volume_not_found`.
+   *
+   * @example
+   * const { holders, queue_length: inLine } = await client.lock('ledger/q3.csv');
+   * for (const { client_id: holder, expires_in_ms: leftMs } of holders) console.log(holder, leftMs, inLine);
+   */
   lock(resource: string, { signal }: Cancellable = {}): Promise<Lock> {
     return this.#queries.lock(resource, signal);
   }
 
-  /** All current locks that fit. */
+  /**
+   * All current locks that fit, over all pages. Rejects with `volume_not_found`.
+   *
+   * @example
+   * for await (const { resource, holders } of client.locks({ volume: 'ledger', olderThanMs: 300_000 })) console.log(resource, holders.length);
+   */
   locks(filter: LockFilter = {}): AsyncIterable<Lock> {
     return this.#queries.locks(filter);
   }
 
-  /** Ends somebody's lease: fences first. With a grace (ms) its holder is told before. For administrators. Rejects with `forbidden`. */
+  /**
+   * Ends somebody's lease: fences first. With `graceMs` its holder is told before and may finish. Resolves with what the broken lease had written. For
+   * administrators. Rejects with `forbidden`, `not_found` when nobody holds the resource; sent once, so that after `gateway_unreachable` its outcome is
+   * not known.
+   *
+   * @example
+   * await client.lease('ledger/q3.csv');
+   * const { state, leases } = await client.breakLock('ledger/q3.csv', { reason: 'its host is gone' });
+   * for (const { client_id: holder, committed } of leases) console.log(state, holder, committed.length);
+   */
   breakLock(resource: string, options: { readonly reason: string; readonly graceMs?: number; readonly signal?: AbortSignal }): Promise<BreakReport> {
     return this.#queries.breakLock({ resource, reason: options.reason, grace_ms: options.graceMs ?? 0 }, options.signal);
   }
 
   /**
-   * Audit records, newest first unless `order` is `asc`.
+   * Audit records, newest first unless `order` is `asc`, over all pages. Rejects with `forbidden`, `invalid_request` for a filter that cannot be meant.
    *
    * @example
    * for await (const record of client.audit({ volume: 'ledger', outcome: 'rejected' })) console.log(record.code, record.client_id);
@@ -233,16 +296,34 @@ export class FencegateClient {
     return this.#queries.audit(filter);
   }
 
-  /** Recomputes the chain of the audit log at the gateway. */
+  /**
+   * Recomputes the chain of the audit log at the gateway. Rejects with `forbidden`.
+   *
+   * @example
+   * const { valid, records, first_bad_seq: firstBad } = await client.verifyAudit();
+   * if (!valid) console.error('the log was changed at', firstBad, 'of', records);
+   */
   verifyAudit({ signal }: Cancellable = {}): Promise<AuditChain> {
     return this.#queries.verifyAudit(signal);
   }
 
+  /**
+   * The volumes, and what writes to each must carry. Rejects with `unauthenticated`.
+   *
+   * @example
+   * for (const { name, require_token: requireToken } of await client.volumes()) console.log(name, requireToken);
+   */
   volumes({ signal }: Cancellable = {}): Promise<readonly Volume[]> {
     return this.#queries.volumes(signal);
   }
 
-  /** What became of a write; kept for seven days. Rejects with `operation_not_found` when it was never begun. */
+  /**
+   * What became of a write; kept for seven days. Rejects with `operation_not_found` when it was never begun.
+   *
+   * @example
+   * await client.put('ledger/q3.csv', bytes, { idempotencyKey: 'close-q3' });
+   * const { outcome, etag } = await client.operation({ idempotencyKey: 'close-q3' });
+   */
   operation(key: OperationKey, { signal }: Cancellable = {}): Promise<Operation> {
     return this.#queries.operation(key, signal);
   }
@@ -260,7 +341,17 @@ export class FencegateClient {
     return watching(this.#transport, { ...this.#watched(target), ...options });
   }
 
-  /** Ends the session, and with it every lease. Idempotent. Rejects with `gateway_unreachable` when it was not confirmed; the leases then end by themselves. */
+  /**
+   * Ends the session, and with it every lease. Idempotent. Rejects with `gateway_unreachable` when it was not confirmed; the leases then end by themselves.
+   *
+   * @example
+   * const client = new FencegateClient({ url: 'http://127.0.0.1:8080' });
+   * try {
+   *   await client.withLease('ledger/q3.csv', { waitMs: 30_000 }, (lease) => lease.append('ledger/q3.csv', 'b,2\n'));
+   * } finally {
+   *   await client.close();
+   * }
+   */
   async close(): Promise<void> {
     this.#writes.close();
     await this.#keeper.close();

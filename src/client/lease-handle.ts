@@ -65,10 +65,12 @@ export class LeaseHandle {
     return this.#standing.leaseRef;
   }
 
+  /** What it is over, `volume/path`, in canonical order. */
   get resources(): readonly string[] {
     return this.#standing.resources;
   }
 
+  /** Changes with `convert`. */
   get mode(): LeaseMode {
     return this.#standing.mode;
   }
@@ -93,6 +95,12 @@ export class LeaseHandle {
     return this.#standing.signal;
   }
 
+  /**
+   * Whether it is over `resource`, whatever its state.
+   *
+   * @example
+   * if (lease.covers('ledger/q3.csv')) await lease.append('ledger/q3.csv', 'b,2\n');
+   */
   covers(resource: string): boolean {
     return this.#standing.covers(resource);
   }
@@ -111,6 +119,10 @@ export class LeaseHandle {
   /**
    * Takes this hold off the lease; the last one ends it. Idempotent, also after a loss. Rejects with `gateway_unreachable` when it was not
    * confirmed: it is then tried again in the background.
+   *
+   * @example
+   * const lease = await client.lease('ledger/q3.csv');
+   * await lease.release();
    */
   release(): Promise<void> {
     return this.#standing.release();
@@ -130,7 +142,10 @@ export class LeaseHandle {
 
   /**
    * Runs `work` in the context of this lease: leases of the same resource that it takes are this one, and writes of the client to
-   * its resources carry the token. `client.withLease` does this by itself.
+   * its resources carry the token. `client.withLease` does this by itself. Returns what `work` returns, and throws what it throws.
+   *
+   * @example
+   * const { fencing_token: token } = await lease.run(() => client.put('ledger/q3.csv', bytes));
    */
   run<T>(work: () => T): T {
     return this.#context.run(this, work);
@@ -149,7 +164,8 @@ export class LeaseHandle {
   }
 
   /**
-   * Appends; a missing file is made. With `offset` only if the file has that size, else `offset_mismatch` (`expected_offset`).
+   * Appends; a missing file is made. With `offset` (bytes) only if the file has that size, else `offset_mismatch` (`expected_offset`). Rejects as `put`
+   * does.
    *
    * @example
    * await lease.append('ledger/journal.log', 'closed\n', { offset: 1_024 });
@@ -159,7 +175,8 @@ export class LeaseHandle {
   }
 
   /**
-   * Writes over a part of a file, from byte `startBytes` on. Rejects with `range_not_satisfiable` when that would leave a hole.
+   * Writes over a part of a file, from byte `startBytes` on. Rejects with `range_not_satisfiable` when that would leave a hole, `not_found`, and as `put`
+   * does.
    *
    * @example
    * await lease.writeRange('accounts/records.dat', 64 * 17, record);
@@ -168,23 +185,43 @@ export class LeaseHandle {
     return this.#writes.writeRange(resource, startBytes, body, options, this.#standing);
   }
 
-  /** Deletes a file, or an empty directory when the name ends with a slash. Rejects with `not_found`, `directory_not_empty`. */
+  /**
+   * Deletes a file, or an empty directory when the name ends with a slash. Rejects with `not_found`, `directory_not_empty`, and as `put` does when the lease is over.
+   *
+   * @example
+   * await lease.delete('scans/0001.tif');
+   */
   delete(resource: string, options: WriteOptions = {}): Promise<WriteReceipt> {
     return this.#writes.delete(resource, options, this.#standing);
   }
 
-  /** Moves a file within its volume. Rejects with `already_exists`, `cross_volume`, `same_resource`, `not_found`. */
+  /**
+   * Moves a file within its volume. The lease must be over both names, or `otherLease` over the other one. Rejects with `already_exists` without
+   * `overwrite`, `cross_volume`, `same_resource`, `not_found`, and as `put` does when the lease is over.
+   *
+   * @example
+   * const lease = await client.lease(['ledger/a.csv', 'ledger/b.csv']);
+   * await lease.move('ledger/a.csv', 'ledger/b.csv', { overwrite: true });
+   */
   move(from: string, to: string, options: LeaseTransferOptions = {}): Promise<WrittenFile> {
     return this.#writes.transfer('moves', from, to, options, this.#rights(options));
   }
 
-  /** Copies a file. Rejects with `already_exists`, `same_resource`, `not_found`. */
+  /**
+   * Copies a file, also to another volume; the lease must be over the new name. Rejects with `already_exists` without `overwrite`, `same_resource`,
+   * `not_found`, and as `put` does when the lease is over.
+   *
+   * @example
+   * const lease = await client.lease('ledger/b.csv');
+   * await lease.copy('ledger/a.csv', 'ledger/b.csv', { overwrite: true });
+   */
   copy(from: string, to: string, options: LeaseTransferOptions = {}): Promise<WrittenFile> {
     return this.#writes.transfer('copies', from, to, options, this.#rights(options));
   }
 
   /**
-   * Uploads several files into a directory, all or nothing. The lease must be over all of them.
+   * Uploads several files into a directory, all or nothing. The lease must be over all of them. Rejects with `overlapping_lease`, `invalid_request` for a
+   * name with a separator, and as `put` does; then nothing was changed.
    *
    * @example
    * const lease = await client.lease(['ledger/q3/a.csv', 'ledger/q3/b.csv']);

@@ -79,7 +79,13 @@ export class UnattendedLeases {
     return this.#transport.repeated({ method: 'POST', path: `${pathOf(leaseId)}/renew`, json, signal }, { keyed: true });
   }
 
-  /** Ends it, whatever holds it has. Idempotent. Rejects with `lease_not_found`. */
+  /**
+   * Ends it, whatever holds it has. Idempotent. Rejects with `lease_not_found`.
+   *
+   * @example
+   * const { lease_id: id } = await client.unattended.acquire('ledger/q3.csv');
+   * await client.unattended.release(id);
+   */
   async release(leaseId: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
     await this.#transport.repeated({ method: 'DELETE', path: pathOf(leaseId), query: { all: true }, signal }, { keyed: true });
   }
