@@ -1,60 +1,23 @@
 import { Administration } from './administration.ts';
-import type { FileBody } from './body-source.ts';
-import { type ClientEventListener, guarded } from './client-events.ts';
-import { type ClientClock, SystemClientClock } from './clock.ts';
-import type { AuditChain, AuditRecord, BreakReport, Entry, Lock, Operation, Volume, WrittenFile, WrittenFiles } from './contract/answers.ts';
-import type { FileDownload } from './download.ts';
+import { guarded } from './client-events.ts';
+import type { Cancellable, FencegateClientOptions, WatchOptions, WatchTarget } from './client-options.ts';
+import { SystemClientClock } from './clock.ts';
+import type { AuditChain, AuditRecord, BreakReport, Lock, Operation, Volume } from './contract/answers.ts';
 import { FencegateError } from './errors.ts';
-import { FileReads, type GetOptions } from './file-reads.ts';
+import { FileCalls } from './file-calls.ts';
+import { FileReads } from './file-reads.ts';
 import { FileWrites } from './file-writes.ts';
-import { type InheritedFacts, InheritedLease } from './inherited-lease.ts';
+import { InheritedLease } from './inherited-lease.ts';
 import { LeaseDesk } from './lease-desk.ts';
 import type { LeaseHandle } from './lease-handle.ts';
 import type { LeaseOptions } from './lease-options.ts';
-import type { UploadFile } from './multipart-body.ts';
 import { type AuditFilter, type LockFilter, type OperationKey, Queries } from './queries.ts';
-import { directoryName, resourceUrlPath } from './resource-path.ts';
+import { resourceUrlPath } from './resource-path.ts';
 import { SessionKeeper } from './session-keeper.ts';
-import { type Fetch, Transport } from './transport.ts';
+import { Transport } from './transport.ts';
 import { UnattendedLeases } from './unattended-leases.ts';
 import { unheldFetch } from './unheld-fetch.ts';
 import { type WatchEvent, watching } from './watching.ts';
-import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions, WriteReceipt } from './write-options.ts';
-import type { WriteRight } from './write-right.ts';
-
-export interface FencegateClientOptions {
-  /** Where the gateway listens; default `http://127.0.0.1:8080`. A path before `/v1` is kept. */
-  readonly url?: string;
-  /** Bearer token; default none. */
-  readonly authToken?: string;
-  /** A label that people see with leases and audit records; default none. */
-  readonly clientId?: string;
-  /** How long the client's session lives without a heartbeat, ms: no lease of it can have a longer time to live. Default 300 000, or the first lease's. */
-  readonly sessionTtlMs?: number;
-  /** Told of what happens in the background: failed heartbeats, leases that are being broken or lost, unconfirmed releases. */
-  readonly onEvent?: ClientEventListener;
-  /** In place of the global `fetch`; uploads do not go through it. */
-  readonly fetch?: Fetch;
-  /** In place of the machine's time. */
-  readonly clock?: ClientClock;
-  /** In place of `Math.random`, for jitter. */
-  readonly random?: () => number;
-  /** The lease of the `fencegate exec` around this process. */
-  readonly inheritedLease?: InheritedFacts;
-}
-
-/** What to follow: one resource, everything below a prefix (all volumes without `volume`), or the leases of this client. */
-export type WatchTarget = { readonly resource: string } | { readonly volume?: string; readonly pathPrefix?: string } | { readonly session: true };
-
-export interface WatchOptions {
-  /** `seq` of the last event that is known already: what came after it is sent, or a `reset`. */
-  readonly afterSeq?: number;
-  readonly signal?: AbortSignal;
-}
-
-export interface Cancellable {
-  readonly signal?: AbortSignal;
-}
 
 /**
  * A client of one gateway. It has one session, which one heartbeat keeps alive for all its leases; it knows when a lease must count as
@@ -69,7 +32,7 @@ export interface Cancellable {
  * });
  * await client.close();
  */
-export class FencegateClient {
+export class FencegateClient extends FileCalls {
   /** Leases that outlive this process. */
   readonly unattended: UnattendedLeases;
   /** What administrators ask and order. */
@@ -77,14 +40,13 @@ export class FencegateClient {
   readonly #transport: Transport;
   readonly #keeper: SessionKeeper;
   readonly #writes: FileWrites;
-  readonly #reads: FileReads;
   readonly #queries: Queries;
   readonly #leases: LeaseDesk;
 
   constructor(options: FencegateClientOptions = {}) {
     const clientId = options.clientId ?? null;
     const onEvent = guarded(options.onEvent);
-    this.#transport = new Transport({
+    const transport = new Transport({
       url: options.url ?? 'http://127.0.0.1:8080',
       authToken: options.authToken ?? null,
       clientId,
@@ -93,14 +55,18 @@ export class FencegateClient {
       clock: options.clock ?? new SystemClientClock(),
       random: options.random ?? Math.random,
     });
-    this.#keeper = new SessionKeeper(this.#transport, { sessionTtlMs: options.sessionTtlMs ?? null, clientId, onEvent });
-    this.#writes = new FileWrites(this.#transport);
-    this.#reads = new FileReads(this.#transport);
-    this.#queries = new Queries(this.#transport);
-    this.unattended = new UnattendedLeases(this.#transport, clientId);
-    this.administration = new Administration(this.#transport);
-    const inherited = options.inheritedLease === undefined ? null : new InheritedLease(this.#transport, options.inheritedLease);
-    this.#leases = new LeaseDesk({ transport: this.#transport, keeper: this.#keeper, writes: this.#writes, inherited, onEvent });
+    const keeper = new SessionKeeper(transport, { sessionTtlMs: options.sessionTtlMs ?? null, clientId, onEvent });
+    const writes = new FileWrites(transport);
+    const inherited = options.inheritedLease === undefined ? null : new InheritedLease(transport, options.inheritedLease);
+    const leases = new LeaseDesk({ transport, keeper, writes, inherited, onEvent });
+    super({ writes, reads: new FileReads(transport), leases });
+    this.unattended = new UnattendedLeases(transport, clientId);
+    this.administration = new Administration(transport);
+    this.#transport = transport;
+    this.#keeper = keeper;
+    this.#writes = writes;
+    this.#queries = new Queries(transport);
+    this.#leases = leases;
   }
 
   /**
@@ -140,115 +106,6 @@ export class FencegateClient {
       // An unconfirmed release is told to `onEvent` and made up for; it must not hide what `work` did.
       await lease.release().catch(() => undefined);
     }
-  }
-
-  /**
-   * Creates or replaces a whole file. Without a lease of the running code, the gateway takes one for this request. Rejects as `LeaseHandle.put`
-   * does, and with `resource_locked` when somebody holds the file for longer than the wait (5 000 ms).
-   *
-   * @example
-   * const { etag, size_bytes: sizeBytes } = await client.put('ledger/q3.csv', 'a,1\n');
-   * await client.put('ledger/q3.csv', bytes, { ifMatch: etag });
-   */
-  put(resource: string, body: FileBody, options: PutOptions = {}): Promise<WrittenFile> {
-    return this.#writes.put(resource, body, options, this.#leases.rightFor(resource));
-  }
-
-  /**
-   * Appends; a missing file is made. Rejects as `LeaseHandle.append` does, and with `resource_locked`.
-   *
-   * @example
-   * const { size_bytes: endBytes } = await client.append('ledger/journal.log', 'opened\n');
-   * await client.append('ledger/journal.log', 'closed\n', { offset: endBytes });
-   */
-  append(resource: string, body: FileBody, options: AppendOptions = {}): Promise<WrittenFile> {
-    return this.#writes.append(resource, body, options, this.#leases.rightFor(resource));
-  }
-
-  /**
-   * Writes over a part of a file, from byte `startBytes` on. Rejects as `LeaseHandle.writeRange` does, and with `resource_locked`.
-   *
-   * @example
-   * await client.writeRange('accounts/records.dat', 64 * 17, record);
-   */
-  writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions = {}): Promise<WrittenFile> {
-    return this.#writes.writeRange(resource, startBytes, body, options, this.#leases.rightFor(resource));
-  }
-
-  /**
-   * Deletes a file, or an empty directory when the name ends with a slash. Rejects as `LeaseHandle.delete` does, and with `resource_locked`.
-   *
-   * @example
-   * const { operation_id: operationId } = await client.delete('scans/0001.tif');
-   */
-  delete(resource: string, options: WriteOptions = {}): Promise<WriteReceipt> {
-    return this.#writes.delete(resource, options, this.#leases.rightFor(resource));
-  }
-
-  /**
-   * Moves a file within its volume. Rejects as `LeaseHandle.move` does, and with `resource_locked`.
-   *
-   * @example
-   * await client.move('ledger/a.csv', 'ledger/b.csv', { overwrite: true });
-   */
-  move(from: string, to: string, options: TransferOptions = {}): Promise<WrittenFile> {
-    return this.#writes.transfer('moves', from, to, options, this.#rightsFor(from, to));
-  }
-
-  /**
-   * Copies a file, also to another volume. Rejects as `LeaseHandle.copy` does, and with `resource_locked`.
-   *
-   * @example
-   * await client.copy('ledger/a.csv', 'ledger/copy-of-a.csv', { overwrite: true });
-   */
-  copy(from: string, to: string, options: TransferOptions = {}): Promise<WrittenFile> {
-    return this.#writes.transfer('copies', from, to, options, this.#rightsFor(from, to));
-  }
-
-  /**
-   * Makes a directory, and its missing parents; one that is there is no error. Rejects with `not_a_directory`, `volume_read_only`.
-   *
-   * @example
-   * await client.makeDirectory('ledger/2026/q3/');
-   */
-  makeDirectory(directory: string, options: WriteOptions = {}): Promise<WriteReceipt> {
-    return this.#writes.makeDirectory(directory, options, null);
-  }
-
-  /**
-   * Uploads several files into a directory, all or nothing; the directory is made. Rejects as `LeaseHandle.upload` does, and with `resource_locked`.
-   *
-   * @example
-   * const { files } = await client.upload('ledger/q3/', [{ name: 'a.csv', body: a }, { name: 'b.csv', body: b }]);
-   */
-  upload(directory: string, files: readonly UploadFile[], options: BodyOptions = {}): Promise<WrittenFiles> {
-    return this.#writes.upload(
-      directory,
-      files,
-      options,
-      this.#rightsFor(...files.map(({ name }) => `${directoryName(directory)}${name}`))[0] ?? null,
-    );
-  }
-
-  /**
-   * Reads a file, or a range of it. Rejects with `not_found`, `is_a_directory`, `range_not_satisfiable`, `precondition_failed`.
-   *
-   * @example
-   * const download = await client.get('scans/0001.tif', { onProgress: ({ transferredBytes }) => draw(transferredBytes) });
-   * await download.saveTo('/tmp/scan.tif');
-   */
-  get(resource: string, options: GetOptions = {}): Promise<FileDownload> {
-    return this.#reads.get(resource, options);
-  }
-
-  /**
-   * The entries of a directory, over all pages. Rejects with `not_found`, `not_a_directory`.
-   *
-   * @example
-   * for await (const { name, size_bytes } of client.list('ledger/')) console.log(name, size_bytes);
-   */
-  list(directory: string, { signal }: Cancellable = {}): AsyncIterable<Entry> {
-    return this.#reads.list(directory, signal);
   }
 
   /**
@@ -363,9 +220,5 @@ export class FencegateClient {
     const { sessionId } = this.#keeper;
     if (sessionId === null) throw new FencegateError('session_not_found', { detail: 'The client has no session before its first lease.' });
     return { path: `/v1/sessions/${encodeURIComponent(sessionId)}/watch` };
-  }
-
-  #rightsFor(...resources: readonly string[]): readonly WriteRight[] {
-    return resources.map((resource) => this.#leases.rightFor(resource)).filter((right) => right !== null);
   }
 }

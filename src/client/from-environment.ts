@@ -1,4 +1,5 @@
-import { FencegateClient, type FencegateClientOptions } from './fencegate-client.ts';
+import type { FencegateClientOptions } from './client-options.ts';
+import { FencegateClient } from './fencegate-client.ts';
 
 /** The variables that clients know, as the environment of a process has them. */
 export type ClientEnvironment = Readonly<Record<string, string | undefined>>;

@@ -2,18 +2,14 @@
 export type { Administration } from './administration.ts';
 export type { ByteStream, FileBody, LocalFile } from './body-source.ts';
 export type { ClientEvent, ClientEventListener } from './client-events.ts';
+export type { Cancellable, FencegateClientOptions, WatchOptions, WatchTarget } from './client-options.ts';
 export type { ClientClock, ClientTimer } from './clock.ts';
 export type * from './contract/answers.ts';
 export type { ErrorCode } from './contract/codes.ts';
 export type { FileDownload } from './download.ts';
 export { type ClientErrorCode, FencegateError, type FencegateErrorCode, isFencegateError } from './errors.ts';
-export {
-  type Cancellable,
-  FencegateClient,
-  type FencegateClientOptions,
-  type WatchOptions,
-  type WatchTarget,
-} from './fencegate-client.ts';
+export { FencegateClient } from './fencegate-client.ts';
+export type { FileCalls } from './file-calls.ts';
 export type { GetOptions } from './file-reads.ts';
 export { type ClientEnvironment, clientFromEnvironment } from './from-environment.ts';
 export type { HeldLeaseState } from './held-lease.ts';

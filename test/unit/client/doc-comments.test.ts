@@ -7,6 +7,7 @@ import { expect, it } from 'vitest';
 
 const CLASSES: Readonly<Record<string, string>> = {
   'fencegate-client.ts': 'FencegateClient',
+  'file-calls.ts': 'FileCalls',
   'lease-handle.ts': 'LeaseHandle',
   'download.ts': 'FileDownload',
   'administration.ts': 'Administration',
