@@ -77,9 +77,18 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Lets every promise that can settle without I/O do so. */
-export function settle(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+/** What has to come to rest besides promises. */
+const besides = new Set<() => Promise<void>>();
+
+/** From now on in this file, settling also waits for this: for a server that is asked. */
+export function settleAlso(rest: () => Promise<void>): void {
+  besides.add(rest);
+}
+
+/** Lets every promise that can settle without I/O do so, and whatever was named to `settleAlso`. */
+export async function settle(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+  for (const rest of besides) await rest();
 }
 
 /** Reproducible bytes (mulberry32). */

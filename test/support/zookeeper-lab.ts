@@ -2,6 +2,7 @@ import type { CoordinatorReadiness } from '../../src/domain/health.ts';
 import type { Coordination } from '../../src/locks/coordination.ts';
 import type { Lease } from '../../src/locks/lease-record.ts';
 import type { Titles } from '../../src/locks/zookeeper/place.ts';
+import type { ZkClient } from '../../src/locks/zookeeper/zk-client.ts';
 import { ZookeeperCoordinator } from '../../src/locks/zookeeper/zookeeper-coordinator.ts';
 import { type FakeClock, seededRandom } from './fake-clock.ts';
 import { FakeEnsemble, type FakeZk } from './fake-ensemble.ts';
@@ -35,6 +36,17 @@ function coordination(
   const ensemble = new FakeEnsemble(() => clock.wallMs());
   for (const path of ['/locks', '/locks/.gateways', '/locks/vol', '/locks/other']) ensemble.create(path, new Uint8Array(), '0', false);
   const client = ensemble.open();
+  const { coordinator, ...rest } = coordinationOver(client, clock, queueMax);
+  Object.assign(made, { ensemble, client, coordinator });
+  return { coordinator, ...rest };
+}
+
+/** The coordinator over a session that nobody doubts. */
+export function coordinationOver(
+  client: ZkClient,
+  clock: FakeClock,
+  queueMax: (volume: string) => number,
+): Coordination & { readonly coordinator: ZookeeperCoordinator<Lease> } {
   const coordinator = new ZookeeperCoordinator<Lease>({ clock, random: seededRandom(7), root: '/locks', queueMax });
   const titles: Titles = {
     owns: () => true,
@@ -42,7 +54,6 @@ function coordination(
     cleared: async () => true,
   };
   coordinator.begin({ client, base: () => 0n, usable: () => client.state === 'connected', titles });
-  Object.assign(made, { ensemble, client, coordinator });
   const readiness = (): CoordinatorReadiness => ({ kind: 'zookeeper', state: 'connected', sessionMs: 15_000, proofAgeMs: 0, reason: null });
   return {
     coordinator,
