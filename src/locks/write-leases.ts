@@ -53,13 +53,15 @@ export class LocksForWrites implements WriteLeases {
   async inContact(resource: Resource, token: FencingToken | null, waitMs: number, signal: AbortSignal): Promise<void> {
     const { coordination, pinnable, clock } = this.#deps;
     const untilMs = clock.monotonicMs() + waitMs;
+    let suspension: GatewayError | null = null;
     for (;;) {
       if (signal.aborted) throw signal.reason;
       const refusal = coordination.refusal();
       if (refusal === null || (token !== null && pinnable.mayFinish(resource, token, refusal))) return;
       const restMs = untilMs - clock.monotonicMs();
-      // Without a session there is nothing to wait for: what the caller had is void.
-      if (refusal.code !== 'coordinator_suspended' || restMs <= 0) throw refusal;
+      // Without a session there is nothing to wait for: what the caller had is void. Who waited is told why it waited.
+      if (refusal.code !== 'coordinator_suspended' || restMs <= 0) throw suspension ?? refusal;
+      suspension = refusal;
       await waitForContact(clock, Math.min(restMs, LIMITS.contactPollMs), signal);
     }
   }
