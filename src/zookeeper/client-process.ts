@@ -75,10 +75,11 @@ async function open(order: SessionOrder): Promise<void> {
     return;
   }
   if (create === null) throw new Error('the native client is not loaded');
-  session = new NativeSession(create(), order, addresses, (message) => {
+  const say = (message: FromChild): void => {
     if (message.kind === 'connected') permitMs = message.session.timeoutMs / 3;
     channel.send(message);
-  });
+  };
+  session = new NativeSession({ create, order, addresses, say });
 }
 
 function renewPermit(): void {

@@ -19,6 +19,9 @@ export interface NativeClient {
   readonly client_id: string;
   readonly client_password: string;
   readonly timeout: number;
+  /** 0 not connected, 1 connecting, 2 associating, 3 connected. */
+  readonly state: number;
+  removeAllListeners(): void;
   init(config: object): void;
   close(): void;
   on(event: string, listener: (client: unknown, detail: unknown) => void): void;

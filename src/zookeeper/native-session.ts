@@ -10,42 +10,85 @@ const FLAGS = { persistent: 0, ephemeral: 1, ephemeral_sequential: 3 } as const;
 const CREATOR_ALL = [{ perms: 31, scheme: 'auth', auth: '' }];
 const WATCH_EVENTS = ['created', 'deleted', 'changed', 'child', 'notwatching'];
 
+/** While there is no connection, it is looked so often whether the native client still tries. */
+const LOOK_EVERY_MS = 250;
+/** `state` when it has neither a connection nor an attempt at one. */
+const IDLE = 0;
+
 type Say = (message: FromChild) => void;
 
-/** One session over the native client: a handle is never used for a second one (trap N10). */
+export interface NativeSessionOptions {
+  readonly create: () => NativeClient;
+  readonly order: SessionOrder;
+  readonly addresses: readonly string[];
+  readonly say: Say;
+}
+
+/**
+ * One session over the native client, of which a handle is never used for a second one (trap N10). A handle that has tried every server
+ * loses its timer and comes back with the next ping only, a third of the session later: so it is replaced by one that resumes the session.
+ */
 export class NativeSession {
-  readonly #native: NativeClient;
+  readonly #make: () => NativeClient;
   readonly #order: SessionOrder;
+  readonly #addresses: readonly string[];
   readonly #say: Say;
   readonly #doubtful = new Set<string>();
+  readonly #watched = new Set<string>();
+  #native: NativeClient;
+  #session: ZkSession | null;
   #connected = false;
   #chrootMade = false;
   #over = false;
 
-  constructor(native: NativeClient, order: SessionOrder, addresses: readonly string[], say: Say) {
-    this.#native = native;
+  constructor({ create, order, addresses, say }: NativeSessionOptions) {
+    this.#make = create;
     this.#order = order;
+    this.#addresses = addresses;
     this.#say = say;
+    this.#session = order.resume;
     this.#chrootMade = order.chroot === '' || order.resume !== null;
+    this.#native = this.#begin();
+    this.#lookAfter(false);
+  }
+
+  #begin(): NativeClient {
+    const order = this.#order;
+    const native = this.#make();
     native.on('connect', () => this.#onConnect());
     native.on('connecting', () => this.#onDisconnect());
     native.on('close', (_client, code) => this.#onClose(Number(code)));
     for (const event of WATCH_EVENTS) native.on(event, (_client, path) => this.#onWatch(String(path)));
     native.init({
-      connect: addresses.join(','),
+      connect: this.#addresses.join(','),
       timeout: order.sessionMs,
       debug_level: LOG_ERRORS_ONLY,
       host_order_deterministic: false,
       data_as_buffer: true,
       response_counter_limit: EMPTY_READS_MAX,
-      ...(order.resume === null ? {} : { client_id: order.resume.id, client_password: order.resume.password }),
+      ...(this.#session === null ? {} : { client_id: this.#session.id, client_password: this.#session.password }),
     });
     // Kept by the native client and sent first on every connection.
     if (order.auth !== null) native.add_auth('digest', order.auth, (rc) => this.#onAuth(rc));
+    return native;
   }
 
-  get session(): ZkSession {
-    return { id: this.#native.client_id, password: this.#native.client_password, timeoutMs: this.#native.timeout };
+  /** Replaces a handle that was idle at two looks in a row. */
+  #lookAfter(wasIdle: boolean): void {
+    if (this.#over) return;
+    const isIdle = !this.#connected && this.#native.state === IDLE;
+    if (isIdle && wasIdle) this.#replace();
+    setTimeout(() => this.#lookAfter(isIdle), LOOK_EVERY_MS);
+  }
+
+  #replace(): void {
+    const old = this.#native;
+    // Nothing of it is heard any more. Closed without a connection, it does not end the session.
+    old.removeAllListeners();
+    old.close();
+    this.#native = this.#begin();
+    for (const path of this.#watched) this.#say({ kind: 'watch', path });
+    this.#watched.clear();
   }
 
   call(id: number, order: CallOrder): void {
@@ -71,9 +114,10 @@ export class NativeSession {
     const path = this.#full(order.path);
     switch (order.op) {
       case 'get':
-        return native.a_get(path, order.watch, (rc, error, stat, data) =>
-          done(rc, error, rc === RC.ok ? { stat: wireStat(stat), data: (data ?? Buffer.alloc(0)).toString('base64') } : {}),
-        );
+        return native.a_get(path, order.watch, (rc, error, stat, data) => {
+          if (rc === RC.ok && order.watch) this.#watched.add(order.path);
+          done(rc, error, rc === RC.ok ? { stat: wireStat(stat), data: (data ?? Buffer.alloc(0)).toString('base64') } : {});
+        });
       case 'exists':
         return native.a_exists(path, false, (rc, error, stat) =>
           done(rc === RC.noNode ? RC.ok : rc, error, { stat: rc === RC.ok && stat !== null ? wireStat(stat) : null }),
@@ -138,8 +182,10 @@ export class NativeSession {
   }
 
   #connectedNow(): void {
+    const { client_id: id, client_password: password, timeout } = this.#native;
+    this.#session = { id, password, timeoutMs: timeout };
     this.#connected = true;
-    this.#say({ kind: 'connected', session: this.session });
+    this.#say({ kind: 'connected', session: this.#session });
   }
 
   #onDisconnect(): void {
@@ -160,7 +206,9 @@ export class NativeSession {
   }
 
   #onWatch(path: string): void {
-    this.#say({ kind: 'watch', path: this.#short(path) });
+    const watched = this.#short(path);
+    this.#watched.delete(watched);
+    this.#say({ kind: 'watch', path: watched });
   }
 
   #full(path: string): string {
@@ -175,7 +223,13 @@ export class NativeSession {
 }
 
 function wireStat({ czxid, mzxid, mtime, version, cversion, ephemeralOwner, numChildren }: NativeStat): WireStat {
-  return { czxid: exact(czxid), mzxid: exact(mzxid), mtimeMs: mtime.getTime(), version, cversion, ephemeralOwner, numChildren };
+  const counter = sequenceCounter(cversion, numChildren);
+  return { czxid: exact(czxid), mzxid: exact(mzxid), mtimeMs: mtime.getTime(), version, cversion: counter, ephemeralOwner, numChildren };
+}
+
+/** Servers tell twice their counter, less the children that are there, in 32 bits: past 2^30 what they tell is negative. */
+function sequenceCounter(cversion: number, numChildren: number): number {
+  return ((cversion + numChildren) >>> 0) / 2;
 }
 
 /** A token that was rounded would be somebody else's: the process ends instead. */

@@ -66,6 +66,9 @@ describe('the ZooKeeper client on a real server', () => {
     expect(names.toSorted()).toEqual(made.map((one) => one.path.slice(path.length + 1)));
     expect((await client.exists(made[0]?.path ?? '')).stat?.ephemeralOwner).toBe(client.session?.id);
     expect((await client.exists(path)).stat).toMatchObject({ cversion: 3, numChildren: 3 });
+    await client.remove(made[0]?.path ?? '', null);
+    await client.remove(made[1]?.path ?? '', null);
+    expect((await client.exists(path)).stat).toMatchObject({ cversion: 3, numChildren: 1 });
   });
 
   it('sends requests in the order of the calls, without waiting for answers', async () => {

@@ -22,7 +22,7 @@ export interface ZkStat {
   /** Server time of the last change of the data, ms. */
   readonly mtimeMs: number;
   readonly version: number;
-  /** Counts changes of the list of children; the sequence counter of sequential children. */
+  /** How many children were ever made: the counter that numbers the sequential ones. Deletes do not count. */
   readonly cversion: number;
   /** Session id in hex, `0` for a persistent node. */
   readonly ephemeralOwner: string;
