@@ -6,9 +6,6 @@ const execArgv = ['--import', 'tsx'];
 /** `dist` and Debian packages, for suites that start the product as it is shipped. */
 const shipped = ['test/support/global-setup.ts'];
 
-/** Ensembles that are cut, killed and waited for take minutes: not before each commit. */
-const exclude = process.env['TEST_TIER'] === 'long' ? [] : ['test/faults/zookeeper-{client,gateway}.test.ts'];
-
 /** Most of the time of a small file goes by in loading the modules; files that share a process load them once. */
 const SHARED_PROCESS: ReadonlySet<string> = new Set(['unit', 'types', 'contract', 'integration', 'simulation']);
 
@@ -17,7 +14,6 @@ const project = (name: string, timeoutMs: number, globalSetup: string[] = []) =>
     name,
     globalSetup,
     include: [`test/${name}/**/*.test.ts`],
-    exclude,
     pool: 'forks' as const,
     isolate: !SHARED_PROCESS.has(name),
     execArgv,

@@ -1,63 +1,84 @@
-import { spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { KazooContender, type KazooLock } from '../support/kazoo-contender.ts';
 import { TIER } from '../support/tier.ts';
+import { until } from '../support/until.ts';
+import { observer } from '../support/zookeeper-client.ts';
 import { TestEnsemble } from '../support/zookeeper-ensemble.ts';
 import { ZooKeeperGateway } from '../support/zookeeper-gateway.ts';
 
+/** Another client of the same ensemble must agree with the gateway about who holds. */
+
 let zookeeper: TestEnsemble;
+let gateway: ZooKeeperGateway;
 beforeAll(async () => {
   zookeeper = await TestEnsemble.start();
+  gateway = await ZooKeeperGateway.start(zookeeper.connect, { zookeeperSessionMs: 20_000, outlivesTest: true });
 });
-afterAll(() => zookeeper.stop());
+afterAll(async () => {
+  await gateway.process.kill();
+  await zookeeper.stop();
+});
 
-it('kazoo, which nobody here wrote, agrees about who holds: with both contending for one node, never are two inside', async () => {
-  const gateway = await ZooKeeperGateway.start(zookeeper.connect, { zookeeperSessionMs: 20_000 });
-  await gateway.release(await gateway.acquire('v/ledger'));
-  const inside = new Set<string>();
-  const overlaps: string[] = [];
-  const enter = (who: string): void => {
-    if (inside.size > 0) overlaps.push(`${who} while ${[...inside].join()}`);
-    inside.add(who);
-  };
+const KINDS: readonly KazooLock[] = ['Lock', 'WriteLock', 'ReadLock'];
 
-  const script = fileURLToPath(new URL('../support/kazoo-contender.py', import.meta.url));
-  const kazoo = spawn('/usr/bin/python3', [script, zookeeper.connect, '/locks/v/ledger', String(TIER.kazooRounds)], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  onTestFinished(() => void kazoo.kill('SIGKILL'));
-  let said = '';
-  kazoo.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
-  let grants = 0;
-  createInterface(kazoo.stdout).on('line', (line) => {
-    if (line.startsWith('in ')) {
+describe.concurrent('kazoo, which nobody here wrote, and the gateway', () => {
+  it('contend for one node and are never inside together', { timeout: 120_000 + 100 * TIER.kazooRounds }, async ({ onTestFinished }) => {
+    const inside = new Set<string>();
+    const overlaps: string[] = [];
+    const enter = (who: string): void => {
+      if (inside.size > 0) overlaps.push(`${who} while ${[...inside].join()}`);
+      inside.add(who);
+    };
+    await gateway.release(await gateway.acquire('v/ledger'));
+    const kazoo = new KazooContender(zookeeper.connect, '/locks/v/ledger', TIER.kazooRounds, 'Lock', onTestFinished);
+    let [grants, turns, last, done] = [0, 0, 0n, false];
+    kazoo.onIn = () => {
       grants += 1;
       enter('kazoo');
       // One turn inside, in which the other side could err.
-      setImmediate(() => kazoo.stdin.write('\n'));
-    } else inside.delete('kazoo');
+      setImmediate(() => kazoo.leave());
+    };
+    kazoo.onOut = () => void inside.delete('kazoo');
+    const ended = kazoo.ended();
+    void ended.then(() => (done = true));
+    while (!done) {
+      const lease = await gateway.acquire('v/ledger', { waitMs: 60_000 });
+      if (lease.state !== 'held') break;
+      enter('gateway');
+      expect(BigInt(lease.fencing_token) > last).toBe(true);
+      last = BigInt(lease.fencing_token);
+      turns += 1;
+      // What it is for: kazoo would have the time to come in.
+      expect((await gateway.put('v/ledger', `turn ${turns}`, lease)).status).toBeLessThan(300);
+      inside.delete('gateway');
+      await gateway.release(lease);
+    }
+    expect(await ended).toEqual([0, '']);
+    expect(overlaps).toEqual([]);
+    expect(grants).toBe(TIER.kazooRounds);
+    expect(turns).toBeGreaterThan(0);
   });
-  const ended = new Promise<number | null>((resolve) => kazoo.once('exit', resolve));
 
-  let done = false;
-  void ended.then(() => (done = true));
-  let turns = 0;
-  let last = 0n;
-  while (!done) {
-    const lease = await gateway.acquire('v/ledger', 60_000);
-    if (lease.state !== 'held') break;
-    enter('gateway');
-    expect(BigInt(lease.fencing_token) > last).toBe(true);
-    last = BigInt(lease.fencing_token);
-    turns += 1;
-    // What it is for: kazoo would have the time to come in.
-    expect((await gateway.put('ledger', `turn ${turns}`, lease)).status).toBeLessThan(300);
-    inside.delete('gateway');
-    await gateway.release(lease);
-  }
-  expect([await ended, said]).toEqual([0, '']);
-  expect(overlaps).toEqual([]);
-  expect(grants).toBe(TIER.kazooRounds);
-  expect(turns).toBeGreaterThan(0);
+  it.for(KINDS)('its %s waits for the gateway’s holder, and the gateway’s next one for it', async (kind, { onTestFinished }) => {
+    const path = `/locks/v/${kind}`;
+    const client = await observer(zookeeper.addresses, onTestFinished);
+    const first = await gateway.acquire(`v/${kind}`);
+    const order: string[] = [];
+    const kazoo = new KazooContender(zookeeper.connect, path, 1, kind, onTestFinished);
+    kazoo.onIn = () => void order.push('kazoo');
+    await until(async () => ((await client.children(path)).names.length === 2 ? true : null));
+    // A round trip of the gateway's own, in which kazoo could have come in.
+    expect(await gateway.put(`v/${kind}`, 'first', first)).toMatchObject({ status: 201 });
+    order.push('released');
+    await gateway.release(first);
+    await until(() => (order.length === 2 ? true : null));
+    const second = await gateway.acquire(`v/${kind}`, { waitMs: 1, clientId: 'second' });
+    const reader = await gateway.acquire(`v/${kind}`, { waitMs: 1, mode: 'shared' });
+    expect([second.state, reader.state, order]).toEqual(['waiting', 'waiting', ['released', 'kazoo']]);
+    expect(await gateway.put(`v/${kind}`, 'none', null, 0)).toMatchObject({ status: 423 });
+    kazoo.leave();
+    const granted = await gateway.lease(second, 60_000);
+    expect([granted.state, BigInt(granted.fencing_token) > BigInt(first.fencing_token)]).toEqual(['held', true]);
+    expect(await kazoo.ended()).toEqual([0, '']);
+  });
 });

@@ -9,6 +9,9 @@ import type { Step } from '../../src/domain/steps.ts';
 import { gatewayEnvironment, type TestGatewayOptions } from './gateway.ts';
 import type { ChildReport, ChildSettings, HoldOrder } from './gateway-child.ts';
 
+/** Says what is to be done when a test is over. */
+export type WhenFinished = (end: () => Promise<void> | void) => void;
+
 export interface GatewayProcessOptions extends Omit<TestGatewayOptions, 'directory' | 'steps'> {
   /** Overrides what the configuration allows at least. */
   readonly takeoverAfterMs?: number;
@@ -19,6 +22,8 @@ export interface GatewayProcessOptions extends Omit<TestGatewayOptions, 'directo
   readonly asNetwork?: readonly string[];
   /** It serves several tests; the suite ends it. */
   readonly outlivesTest?: boolean;
+  /** Of the test's own context, where several tests run at once. */
+  readonly whenFinished?: WhenFinished;
 }
 
 export interface Ended {
@@ -90,7 +95,7 @@ export class GatewayProcess {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     const gateway = new GatewayProcess(child, directory);
-    if (options.outlivesTest !== true) onTestFinished(() => gateway.signal('SIGKILL'));
+    if (options.outlivesTest !== true) (options.whenFinished ?? onTestFinished)(() => gateway.signal('SIGKILL'));
     return gateway;
   }
 

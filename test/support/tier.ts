@@ -38,9 +38,13 @@ export const TIER = {
   /** How many kinds of three contenders are walked through. */
   protocolTriples: long ? 3 : 1,
   /** Times that the link to the ensemble is cut and mended. */
-  linkFlaps: long ? 50 : 8,
+  linkFlaps: long ? 50 : 5,
+  /** Contenders for one name whose wake-ups are counted. */
+  contenders: long ? 200 : 40,
+  /** Times that the leader of an ensemble is killed under held and contended locks. */
+  leaderKills: long ? 10 : 1,
   /** Turns that another client of the ensemble takes while the gateway contends for the same node. */
-  kazooRounds: long ? 2_000 : 40,
+  kazooRounds: long ? 3_000 : 40,
   /** Appends of each client. */
   appendsEach: long ? 1_000 : 40,
 } as const;

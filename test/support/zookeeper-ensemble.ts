@@ -3,11 +3,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from './free-port.ts';
+import { steadyPort } from './steady-port.ts';
 import { until } from './until.ts';
 import { ZooKeeperProxy } from './zookeeper-proxy.ts';
 
 const JAR = '/usr/share/java/zookeeper.jar';
+const SAID_MAX = 4_000;
 const MAIN = 'org.apache.zookeeper.server.quorum.QuorumPeerMain';
 
 export interface EnsembleOptions {
@@ -18,27 +19,44 @@ export interface EnsembleOptions {
   /** Whether each write waits for the disk. Off in tests: no test pulls the plug. */
   readonly forceSync?: boolean;
   readonly heapMb?: number;
+  /** Whether its snapshots carry digests. */
+  readonly digests?: boolean;
 }
 
 /** One server, as a process of its own. */
 export class TestServer {
   readonly id: number;
   readonly port: number;
-  readonly #directory: string;
+  readonly directory: string;
   readonly #options: EnsembleOptions;
   #process: ChildProcess | null = null;
+  #problem: string | null = null;
 
   constructor(id: number, port: number, directory: string, options: EnsembleOptions) {
     this.id = id;
     this.port = port;
-    this.#directory = directory;
+    this.directory = directory;
     this.#options = options;
   }
 
   start(): void {
-    const { heapMb = 192, forceSync = false } = this.#options;
-    const java = [`-Xmx${heapMb}m`, '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', `-Dzookeeper.forceSync=${forceSync ? 'yes' : 'no'}`];
-    this.#process = spawn('java', [...java, '-cp', JAR, MAIN, join(this.#directory, 'zoo.cfg')], { stdio: 'ignore' });
+    const { heapMb = 192, forceSync = false, digests = true } = this.#options;
+    const settings = [`-Dzookeeper.forceSync=${forceSync ? 'yes' : 'no'}`, `-Dzookeeper.digest.enabled=${digests}`];
+    const java = [`-Xmx${heapMb}m`, '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', ...settings];
+    const started = spawn('java', [...java, '-cp', JAR, MAIN, join(this.directory, 'zoo.cfg')], { stdio: ['ignore', 'ignore', 'pipe'] });
+    let said = '';
+    started.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-SAID_MAX)));
+    started.once('exit', (code) => {
+      // Nobody killed it.
+      if (this.#process === started) this.#problem = `server ${this.id} ended with ${code}: ${said}`;
+    });
+    this.#problem = null;
+    this.#process = started;
+  }
+
+  /** Throws when it ended by itself. */
+  assertRuns(): void {
+    if (this.#problem !== null) throw new Error(this.#problem);
   }
 
   get isRunning(): boolean {
@@ -97,7 +115,7 @@ export class TestEnsemble {
   static async start(options: EnsembleOptions = {}): Promise<TestEnsemble> {
     const directory = mkdtempSync(join(tmpdir(), 'fencegate-zookeeper-'));
     const ids = Array.from({ length: options.size ?? 1 }, (_, index) => index + 1);
-    const ports = await Promise.all(ids.map(async () => ({ client: await freePort(), quorum: await freePort(), election: await freePort() })));
+    const ports = await Promise.all(ids.map(async () => ({ client: await steadyPort(), quorum: await steadyPort(), election: await steadyPort() })));
     const links = new Map<string, ZooKeeperProxy>();
     const servers: TestServer[] = [];
     for (const [index, id] of ids.entries()) {
@@ -132,6 +150,7 @@ export class TestEnsemble {
   /** Resolves when all that run serve. */
   async serving(): Promise<void> {
     await until(async () => {
+      for (const server of this.servers) server.assertRuns();
       const roles = await Promise.all(this.servers.filter(({ isRunning }) => isRunning).map((server) => server.role()));
       return roles.every((role) => role !== null) ? roles : null;
     });
@@ -150,8 +169,24 @@ export class TestEnsemble {
     for (const name of [`${one.id}-${other.id}`, `${other.id}-${one.id}`]) this.#links.get(name)?.silence();
   }
 
+  /** Whatever this server and its leader say to each other takes this much longer, in each direction. */
+  delay(server: TestServer, ms: number): void {
+    for (const [name, link] of this.#links) if (name.split('-').includes(String(server.id))) link.delay(ms);
+  }
+
   heal(): void {
-    for (const link of this.#links.values()) link.mend();
+    for (const link of this.#links.values()) {
+      link.delay(0);
+      link.mend();
+    }
+  }
+
+  /** What the servers know is changed while none of them runs; resolves when they serve again. */
+  async whileStopped(change: (directories: readonly string[]) => void): Promise<void> {
+    await Promise.all(this.servers.map((server) => server.kill()));
+    change(this.servers.map(({ directory }) => directory));
+    for (const server of this.servers) server.start();
+    await this.serving();
   }
 
   async stop(): Promise<void> {

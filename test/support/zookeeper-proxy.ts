@@ -1,12 +1,16 @@
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
+import type { WhenFinished } from './gateway-process.ts';
 
 /** Numbers of the requests as they stand in the protocol's headers. */
 export const ZK_OP = { create: 1, remove: 2, exists: 3, get: 4, set: 5, children: 8, sync: 9, ping: 11 } as const;
 export type ZkOp = keyof typeof ZK_OP;
 
 const WATCH_EVENT_XID = -1;
+const TRIES_BETWEEN = 40;
+const TRY_AGAIN_MS = 25;
 
 /** The link between a client and one server of an ensemble: it counts what passes, and can cut, silence, delay and lose one reply. */
 export class ZooKeeperProxy {
@@ -26,13 +30,13 @@ export class ZooKeeperProxy {
     this.#server = server;
     this.#target = target;
     this.#looksInside = looksInside;
-    server.on('connection', (socket) => this.#pass(socket));
+    server.on('connection', (socket) => void this.#pass(socket));
   }
 
-  /** Ends with the test. */
-  static async to(port: number): Promise<ZooKeeperProxy> {
+  /** Ends with the test; of several that run at once, with the one whose `whenFinished` it is. */
+  static async to(port: number, whenFinished: WhenFinished = onTestFinished): Promise<ZooKeeperProxy> {
     const proxy = await ZooKeeperProxy.#open(port, true);
-    onTestFinished(() => proxy.close());
+    whenFinished(() => proxy.close());
     return proxy;
   }
 
@@ -95,12 +99,14 @@ export class ZooKeeperProxy {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  #pass(client: Socket): void {
-    if (this.#mode === 'cut') {
+  async #pass(client: Socket): Promise<void> {
+    client.on('error', () => undefined);
+    const server = this.#mode === 'cut' ? null : await this.#reach();
+    if (server === null || client.destroyed) {
       client.destroy();
+      server?.destroy();
       return;
     }
-    const server = connect(this.#target, '127.0.0.1');
     const losing = new Set<number>();
     const blind = (): boolean => true;
     this.#join(client, server, this.#looksInside ? frames((frame) => this.#request(frame, losing)) : blind);
@@ -108,8 +114,20 @@ export class ZooKeeperProxy {
     client.resume();
   }
 
+  /** A new leader opens its port a moment after it was elected: who was let in here and is then closed begins another election. */
+  async #reach(): Promise<Socket | null> {
+    for (let tries = this.#looksInside ? 1 : TRIES_BETWEEN; tries > 0; tries -= 1) {
+      const socket = connect(this.#target, '127.0.0.1');
+      const reached = await new Promise<boolean>((resolve) => socket.once('connect', () => resolve(true)).once('error', () => resolve(false)));
+      if (reached) return socket;
+      await pause(TRY_AGAIN_MS);
+    }
+    return null;
+  }
+
   #join(from: Socket, to: Socket, inspect: (data: Buffer) => boolean): void {
     this.#sockets.add(from);
+    const later = inOrder();
     from.on('error', () => to.destroy());
     from.on('close', () => {
       this.#sockets.delete(from);
@@ -124,8 +142,7 @@ export class ZooKeeperProxy {
         }
       };
       if (this.#mode === 'silent') this.#held.push(go);
-      else if (this.#delayMs > 0) setTimeout(go, this.#delayMs);
-      else go();
+      else later(this.#delayMs, go);
     });
   }
 
@@ -149,6 +166,26 @@ export class ZooKeeperProxy {
   #count(kind: ZkOp | 'watch_event'): void {
     this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1);
   }
+}
+
+/** Runs each step after its delay, never before an earlier one. */
+function inOrder(): (delayMs: number, step: () => void) => void {
+  const queue: { readonly dueMs: number; readonly step: () => void }[] = [];
+  const run = (): void => {
+    for (let next = queue[0]; next !== undefined; next = queue[0]) {
+      const restMs = next.dueMs - performance.now();
+      if (restMs > 0) {
+        setTimeout(run, restMs);
+        return;
+      }
+      queue.shift();
+      next.step();
+    }
+  };
+  return (delayMs, step) => {
+    queue.push({ dueMs: performance.now() + delayMs, step });
+    if (queue.length === 1) run();
+  };
 }
 
 const OPS = new Map<number, ZkOp>(Object.entries(ZK_OP).map(([name, number]) => [number, name as ZkOp]));

@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TIER } from '../support/tier.ts';
+import { until } from '../support/until.ts';
+import { observer } from '../support/zookeeper-client.ts';
+import { TestEnsemble } from '../support/zookeeper-ensemble.ts';
+import { ZooKeeperGateway } from '../support/zookeeper-gateway.ts';
+
+/** Three servers with a real quorum: the leader is killed, one and two of them are stopped, the gateway's follower is cut off. */
+
+let zookeeper: TestEnsemble;
+beforeAll(async () => {
+  zookeeper = await TestEnsemble.start({ size: 3 });
+});
+afterAll(() => zookeeper.stop());
+
+/** Long enough for an election on a busy machine: what is shown there is that nothing is lost. */
+const PATIENT_SESSION_MS = 40_000;
+const ELECTION_MS_MAX = 60_000;
+/** Long beside a request, short beside the session. */
+const FOLLOWER_LAG_MS = 500;
+
+/** Clients that take and release locks that others want, too, for as long as they are let. */
+class Contention {
+  readonly #gateway: ZooKeeperGateway;
+  readonly #clients: Promise<void>[];
+  readonly #last = new Map<string, bigint>();
+  #over = false;
+  /** When each grant came, ms. */
+  readonly grantsMs: number[] = [];
+
+  constructor(gateway: ZooKeeperGateway, clients: number) {
+    this.#gateway = gateway;
+    this.#clients = Array.from({ length: clients }, (_, n) => this.#contend(`v/contended-${n % 2}`));
+  }
+
+  /** The longest time in which nobody was granted, until now. */
+  get gapMs(): number {
+    const ends = [...this.grantsMs.slice(1), performance.now()];
+    return Math.max(...this.grantsMs.map((grantedMs, n) => (ends[n] ?? grantedMs) - grantedMs));
+  }
+
+  async goOn(): Promise<void> {
+    const before = this.grantsMs.length;
+    await until(() => (this.grantsMs.length > before + 5 ? true : null));
+  }
+
+  async end(): Promise<void> {
+    this.#over = true;
+    await Promise.all(this.#clients);
+  }
+
+  async #contend(resource: string): Promise<void> {
+    while (!this.#over) {
+      let lease = await this.#gateway.acquire(resource, { waitMs: 60_000 });
+      while (lease.state === 'waiting') lease = await this.#gateway.lease(lease, 60_000);
+      expect(lease.state).toBe('held');
+      const token = BigInt(lease.fencing_token);
+      expect(token > (this.#last.get(resource) ?? 0n)).toBe(true);
+      this.#last.set(resource, token);
+      this.grantsMs.push(performance.now());
+      expect(await this.#gateway.release(lease)).toBe(204);
+    }
+  }
+}
+
+describe('a gateway over three ZooKeeper servers', () => {
+  it('R13: the leader’s death loses no lock, and every line moves on after it', { timeout: ELECTION_MS_MAX * (1 + TIER.leaderKills) }, async () => {
+    const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}/leader`, { zookeeperSessionMs: PATIENT_SESSION_MS });
+    const held = await gateway.acquire('v/held', { ttlMs: 3_600_000 });
+    const waiting = await gateway.acquire('v/held', { waitMs: 1, ttlMs: 3_600_000 });
+    const contention = new Contention(gateway, 4);
+    const gaps: string[] = [];
+    for (let kill = 0; kill < TIER.leaderKills; kill += 1) {
+      await contention.goOn();
+      contention.grantsMs.splice(0, contention.grantsMs.length - 1);
+      const leader = await zookeeper.leader();
+      await leader.kill();
+      const killedMs = performance.now();
+      const elected = zookeeper.leader().then(() => performance.now() - killedMs);
+      await contention.goOn();
+      gaps.push(`${Math.round(contention.gapMs)} ms (the election ${Math.round(await elected)} ms)`);
+      expect((await gateway.put('v/held', `kill ${kill}`, held, 60_000)).status).toBeLessThan(300);
+      leader.start();
+      await zookeeper.serving();
+    }
+    await contention.end();
+    console.log(`time without grants after the leader was killed: ${gaps.join(', ')}`);
+    expect(await gateway.lease(held)).toMatchObject({ state: 'held', fencing_token: held.fencing_token });
+    await gateway.release(held);
+    expect(await gateway.lease(waiting, 60_000)).toMatchObject({ state: 'held' });
+    await gateway.process.kill();
+  });
+
+  it('R7: goes on without one server; without two nothing is granted and nothing written, every answer comes; then all goes on', async () => {
+    const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}/quorum`, { zookeeperSessionMs: PATIENT_SESSION_MS });
+    const client = await observer(zookeeper.addresses);
+    const lease = await gateway.acquire('v/ledger', { ttlMs: 3_600_000 });
+    await gateway.put('v/ledger', 'before', lease);
+    const first = await zookeeper.follower();
+    await first.kill();
+    expect((await gateway.put('v/ledger', 'with two', lease, 60_000)).status).toBe(200);
+    await gateway.release(await gateway.acquire('v/another'));
+    const second = await zookeeper.leader();
+    await second.kill();
+    await gateway.inState('suspended', 'lost');
+    const answers = await Promise.all([gateway.put('v/ledger', 'late', lease), gateway.put('v/other', 'late')]);
+    expect(answers).toMatchObject([503, 503].map((status) => ({ status, code: 'coordinator_suspended' })));
+    expect(await gateway.tryAcquire('v/another', { waitMs: 500 })).toBe(503);
+    expect(await gateway.release(lease)).toBe(204);
+    await expect(client.create('/none', Buffer.alloc(0), 'persistent')).rejects.toMatchObject({ failure: 'unknown' });
+    expect(await gateway.get('v/ledger')).toBe('with two');
+    first.start();
+    second.start();
+    await zookeeper.serving();
+    expect(await gateway.acquire('v/another')).toMatchObject({ state: 'held' });
+    // The release that was answered without a quorum reaches it now.
+    expect(await gateway.acquire('v/ledger')).toMatchObject({ state: 'held' });
+    await gateway.process.kill();
+  });
+
+  it('R12, T21: behind a follower that lost its leader the gateway stops writing, though reads there are answered', async () => {
+    const follower = await zookeeper.follower();
+    const gateway = await ZooKeeperGateway.start(`127.0.0.1:${follower.port}/cut`);
+    const client = await observer([{ host: '127.0.0.1', port: follower.port }]);
+    const lease = await gateway.acquire('v/ledger');
+    await gateway.put('v/ledger', 'before', lease);
+    const { names } = await client.children('/cut/locks/v/ledger');
+    for (const other of zookeeper.servers) if (other !== follower) zookeeper.part(follower, other);
+    // A lock service that believed its reads would go on.
+    expect((await client.children('/cut/locks/v/ledger')).names).toEqual(names);
+    const none = client.create('/cut/none', Buffer.alloc(0), 'persistent');
+    none.catch(() => undefined);
+    await gateway.inState('suspended', 'lost');
+    expect((await gateway.put('v/ledger', 'late', lease)).status).toBeGreaterThanOrEqual(412);
+    await gateway.inState('lost');
+    expect(await gateway.lease(lease)).toMatchObject({ state: 'lost' });
+    expect(await gateway.get('v/ledger')).toBe('before');
+    await expect(none).rejects.toMatchObject({ failure: 'unknown' });
+    zookeeper.heal();
+    await zookeeper.serving();
+    await gateway.inState('connected', 'reconnected');
+    expect(await gateway.put('v/ledger', 'late', lease)).toMatchObject({ status: 412 });
+    await gateway.process.kill();
+  });
+
+  it('R26: what it tells of a lock is what the ensemble has decided, not what its follower has heard of yet', async () => {
+    const follower = await zookeeper.follower();
+    const others = zookeeper.servers.filter((server) => server !== follower);
+    const gateway = await ZooKeeperGateway.start(`127.0.0.1:${follower.port}/reads`, { zookeeperSessionMs: PATIENT_SESSION_MS });
+    const client = await observer(others.map(({ port }) => ({ host: '127.0.0.1', port })));
+    const lease = await gateway.acquire('v/ledger');
+    const lock = await gateway.lock('v/ledger');
+    expect(lock.holders).toMatchObject([{ lease_ref: lease.lease_ref }]);
+    zookeeper.delay(follower, FOLLOWER_LAG_MS);
+    const [child] = (await client.children('/reads/locks/v/ledger')).names;
+    await client.remove(`/reads/locks/v/ledger/${child}`, null);
+    expect((await gateway.lock('v/ledger')).holders).toEqual([]);
+    expect(await gateway.lease(lease)).toMatchObject({ state: 'lost' });
+    zookeeper.heal();
+    await gateway.process.kill();
+  });
+});

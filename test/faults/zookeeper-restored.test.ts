@@ -1,0 +1,117 @@
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { newDirectory } from '../support/gateway.ts';
+import { GatewayProcess } from '../support/gateway-process.ts';
+import { until } from '../support/until.ts';
+import { observer } from '../support/zookeeper-client.ts';
+import { TestEnsemble } from '../support/zookeeper-ensemble.ts';
+import { type HeldLease, ZooKeeperGateway } from '../support/zookeeper-gateway.ts';
+import { writeCounter } from '../support/zookeeper-snapshot.ts';
+
+/** What the ensemble knows is not what it knew: it was made anew, put back, or is another one; or its counters are near their end. */
+
+let zookeeper: TestEnsemble;
+beforeAll(async () => {
+  zookeeper = await TestEnsemble.start({ digests: false });
+});
+afterAll(() => zookeeper.stop());
+
+const KNOWN = 'version-2';
+const COUNTER_END = 2_147_483_647;
+const forget = (directories: readonly string[]): void => {
+  for (const directory of directories) rmSync(join(directory, KNOWN), { recursive: true });
+};
+
+/** A gateway that has granted and written, and what it granted last. */
+async function experienced(connect: string): Promise<{ gateway: ZooKeeperGateway; lease: HeldLease }> {
+  const gateway = await ZooKeeperGateway.start(connect);
+  for (let n = 0; n < 20; n += 1) await gateway.release(await gateway.acquire(`v/name-${n % 3}`));
+  const lease = await gateway.acquire('v/ledger');
+  expect(await gateway.put('v/ledger', 'before', lease)).toMatchObject({ status: 201 });
+  return { gateway, lease };
+}
+
+async function refusesUntilRebase(gateway: ZooKeeperGateway, lease: HeldLease): Promise<void> {
+  await gateway.inState('connected');
+  const refused = await gateway.put('v/other', 'x', null, 0);
+  expect(refused).toMatchObject({ status: 503, code: 'coordinator_unavailable', detail: expect.stringContaining('fence rebase') });
+  expect(await gateway.tryAcquire('v/ledger', { waitMs: 0 })).toBe(503);
+  expect((await gateway.put('v/ledger', 'late', lease)).status).toBeGreaterThanOrEqual(412);
+  expect(await gateway.get('v/ledger')).toBe('before');
+  const base = await gateway.rebase();
+  expect(base > BigInt(lease.fencing_token)).toBe(true);
+  const next = await gateway.acquire('v/ledger');
+  expect(BigInt(next.fencing_token) > base).toBe(true);
+  expect(await gateway.put('v/ledger', 'late', lease)).toMatchObject({ status: 412, code: 'stale_token' });
+  expect(await gateway.put('v/ledger', 'after', next)).toMatchObject({ status: 200 });
+}
+
+describe('an ensemble that does not know what it knew', () => {
+  it('because an older state was put back, found by a gateway that starts: the same', async () => {
+    const { gateway: first, lease: earlier } = await experienced(`${zookeeper.connect}/back`);
+    const kept = `${zookeeper.servers[0]?.directory}-kept`;
+    onTestFinished(() => rmSync(kept, { recursive: true, force: true }));
+    await zookeeper.whileStopped(([directory = '']) => cpSync(join(directory, KNOWN), kept, { recursive: true }));
+    await first.put('v/ledger', 'before', earlier, 60_000);
+    for (let n = 0; n < 20; n += 1) await first.release(await first.acquire(`v/name-${n}`));
+    await first.release(earlier);
+    const lease = await first.acquire('v/ledger');
+    await first.put('v/ledger', 'before', lease);
+    const { directory } = first.process;
+    await first.process.stop();
+    await zookeeper.whileStopped(([place = '']) => {
+      forget([place]);
+      cpSync(kept, join(place, KNOWN), { recursive: true });
+    });
+    const next = await ZooKeeperGateway.start(`${zookeeper.connect}/back`, { directory });
+    await refusesUntilRebase(next, lease);
+    await next.process.kill();
+  });
+
+  it('because the tokens so far came from the gateway itself: the same', async () => {
+    const directory = await newDirectory();
+    const embedded = await GatewayProcess.start(directory);
+    const ask = async (path: string, init: RequestInit): Promise<HeldLease> => (await fetch(embedded.url + path, init)).json() as Promise<HeldLease>;
+    const body = JSON.stringify({ resource: 'v/ledger', ttl_ms: 600_000 });
+    const lease = await ask('/v1/leases', { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+    await ask('/v1/files/v/ledger', { method: 'PUT', headers: { 'x-fencing-token': lease.fencing_token }, body: 'before' });
+    await embedded.stop();
+    const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}/other`, { directory });
+    await refusesUntilRebase(gateway, lease);
+    await gateway.process.kill();
+  });
+});
+
+describe('a sequence counter near its end', () => {
+  it('R7: keeps the order of arrival and one holder at a time; tokens grow, and the idle node is made anew', async () => {
+    const path = '/end/locks/v/ledger';
+    const first = await ZooKeeperGateway.start(`${zookeeper.connect}/end`);
+    await first.release(await first.acquire('v/ledger'));
+    const { directory } = first.process;
+    await first.process.stop();
+    // A start writes a snapshot of what there is.
+    await zookeeper.whileStopped(() => undefined);
+    await zookeeper.whileStopped(([place = '']) => writeCounter(place, path, COUNTER_END - 3));
+    const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}/end`, { directory });
+    const client = await observer(zookeeper.addresses);
+    expect((await client.exists(path)).stat?.cversion).toBe(COUNTER_END - 3);
+    let current = await gateway.acquire('v/ledger');
+    const waiting: HeldLease[] = [];
+    for (let n = 0; n < 6; n += 1) waiting.push(await gateway.acquire('v/ledger', { waitMs: 1 }));
+    const { names } = await client.children(path);
+    expect(names.filter((name) => name.endsWith(`-${COUNTER_END}`)).length).toBeGreaterThan(1);
+    for (const next of waiting) {
+      expect((await gateway.lock('v/ledger')).holders).toMatchObject([{ lease_ref: current.lease_ref }]);
+      await gateway.release(current);
+      const granted = await gateway.lease(next, 60_000);
+      expect([granted.state, BigInt(granted.fencing_token) > BigInt(current.fencing_token)]).toEqual(['held', true]);
+      current = granted;
+    }
+    await gateway.release(current);
+    await until(async () => ((await client.exists(path)).stat === null ? true : null));
+    const anew = await gateway.acquire('v/ledger');
+    expect(BigInt(anew.fencing_token) > BigInt(current.fencing_token)).toBe(true);
+    expect((await client.exists(path)).stat?.cversion).toBe(1);
+  });
+});

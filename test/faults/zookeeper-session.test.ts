@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
+import { newDirectory } from '../support/gateway.ts';
+import { until } from '../support/until.ts';
+import { observer } from '../support/zookeeper-client.ts';
+import { TestEnsemble } from '../support/zookeeper-ensemble.ts';
+import { GATEWAY_SESSION_MS, ZooKeeperGateway, type ZooKeeperGatewayOptions } from '../support/zookeeper-gateway.ts';
+import { ZooKeeperProxy } from '../support/zookeeper-proxy.ts';
+
+/** The gateway's session ends while it holds locks: by a cut link, a stopped process, a killed one, a server that is gone. */
+
+/** A server is back long before, also on a busy machine. */
+const RESTART_MS_MAX = 60_000;
+
+let zookeeper: TestEnsemble;
+let roots = 0;
+beforeAll(async () => {
+  zookeeper = await TestEnsemble.start();
+});
+afterAll(() => zookeeper.stop());
+
+function newRoot(): string {
+  roots += 1;
+  return `/s${roots}`;
+}
+
+async function gatewayAt(root: string, { onTestFinished }: Pick<TestContext, 'onTestFinished'>, options: ZooKeeperGatewayOptions = {}) {
+  const link = await ZooKeeperProxy.to(zookeeper.servers[0]?.port ?? 0, onTestFinished);
+  const gateway = await ZooKeeperGateway.start(`127.0.0.1:${link.port}${root}`, { whenFinished: onTestFinished, ...options });
+  return { link, gateway };
+}
+
+interface Committed {
+  readonly fencing_token: string;
+  readonly seq: number;
+}
+
+/** Every write of the file that was carried out, oldest first. */
+async function commitsOf(gateway: ZooKeeperGateway, path: string): Promise<readonly Committed[]> {
+  const answer = await fetch(`${gateway.url}/v1/audit?volume=v&path=${path}&action=put&outcome=committed&limit=1000`);
+  const { records } = (await answer.json()) as { records: Committed[] };
+  return records.toSorted((a, b) => a.seq - b.seq);
+}
+
+describe.concurrent('the session of a gateway', () => {
+  it('R13: ends under a holder who keeps writing: none of its writes comes after the grant of the next one', async (test) => {
+    const { link, gateway } = await gatewayAt(newRoot(), test);
+    const first = await gateway.acquire('v/ledger');
+    let over = false;
+    let refused = 0;
+    const writing = (async () => {
+      for (let n = 0; !over; n += 1) {
+        const { status } = await gateway.put('v/ledger', `first ${n}`, first, 50);
+        if (status >= 400) refused += 1;
+      }
+    })();
+    await until(async () => ((await commitsOf(gateway, 'ledger')).length > 0 ? true : null));
+    link.cut();
+    await gateway.inState('lost');
+    link.mend();
+    const second = await gateway.acquire('v/ledger', { waitMs: 60_000 });
+    expect((await gateway.put('v/ledger', 'second', second)).status).toBe(200);
+    const before = refused;
+    await until(() => (refused > before + 2 ? true : null));
+    over = true;
+    await writing;
+    expect(await gateway.get('v/ledger')).toBe('second');
+    const tokens = (await commitsOf(gateway, 'ledger')).map(({ fencing_token: token }) => token);
+    expect(tokens.indexOf(second.fencing_token)).toBe(tokens.length - 1);
+    expect(new Set(tokens)).toEqual(new Set([first.fencing_token, second.fencing_token]));
+  });
+
+  it('R1, T22: runs out while its gateway is stopped: on waking it commits nothing of what was queued under an old lease', async (test) => {
+    const root = newRoot();
+    const { gateway } = await gatewayAt(root, test);
+    const client = await observer(zookeeper.addresses, test.onTestFinished);
+    const lease = await gateway.acquire('v/ledger');
+    await gateway.put('v/ledger', 'before', lease);
+    gateway.process.signal('SIGSTOP');
+    const queued = Array.from({ length: 8 }, (_, n) => gateway.put('v/ledger', `queued ${n}`, lease));
+    // The ensemble's word that the session is over.
+    await until(async () => ((await client.children(`${root}/locks/v/ledger`)).names.length === 0 ? true : null));
+    gateway.process.signal('SIGCONT');
+    const answers = await Promise.all(queued);
+    expect(answers.filter(({ status }) => status < 400)).toEqual([]);
+    expect(await gateway.get('v/ledger')).toBe('before');
+    const next = await gateway.acquire('v/ledger', { waitMs: 60_000 });
+    expect(BigInt(next.fencing_token) > BigInt(lease.fencing_token)).toBe(true);
+  });
+
+  it('of a gateway that was killed is closed by the next one over its directory: nobody waits for it to run out', async (test) => {
+    const root = newRoot();
+    const directory = await newDirectory();
+    // Longer than the test may take.
+    const options = { directory, zookeeperSessionMs: 300_000, takeoverAfterMs: 500 };
+    const { gateway } = await gatewayAt(root, test, options);
+    const lease = await gateway.acquire('v/ledger');
+    await gateway.put('v/ledger', 'before', lease);
+    await gateway.process.kill();
+    const { gateway: next } = await gatewayAt(root, test, options);
+    expect(await next.put('v/ledger', 'late', lease)).toMatchObject({ status: 412 });
+    const fresh = await next.acquire('v/ledger');
+    expect(fresh.state).toBe('held');
+    expect(BigInt(fresh.fencing_token) > BigInt(lease.fencing_token)).toBe(true);
+    expect(await next.get('v/ledger')).toBe('before');
+  });
+
+  it('can never come again when the supervisor of its client was killed: the gateway stops, with an error', async (test) => {
+    const { gateway } = await gatewayAt(newRoot(), test);
+    const { supervisor } = gateway.clientProcesses();
+    process.kill(supervisor, 'SIGKILL');
+    const { code, signal } = await gateway.process.ended();
+    expect([code, signal]).toEqual([1, null]);
+  });
+});
+
+describe('a ZooKeeper server that is gone', () => {
+  let own: TestEnsemble;
+  beforeAll(async () => {
+    own = await TestEnsemble.start();
+  });
+  afterAll(() => own.stop());
+
+  it('R8: for a moment, costs no lock: its session is in what it stored', async () => {
+    const gateway = await ZooKeeperGateway.start(`${own.connect}/moment`, { zookeeperSessionMs: RESTART_MS_MAX });
+    const lease = await gateway.acquire('v/ledger');
+    await own.servers[0]?.kill();
+    await gateway.inState('suspended');
+    own.servers[0]?.start();
+    await own.serving();
+    expect(await gateway.put('v/ledger', 'on', lease, RESTART_MS_MAX)).toMatchObject({ status: 201 });
+    expect(await gateway.lease(lease)).toMatchObject({ state: 'held', fencing_token: lease.fencing_token });
+  });
+
+  it('R8: for longer than the session, costs the locks and no more: the next acquire is granted', async () => {
+    const gateway = await ZooKeeperGateway.start(`${own.connect}/longer`);
+    const lease = await gateway.acquire('v/ledger');
+    await own.servers[0]?.kill();
+    await gateway.inState('lost');
+    expect(await gateway.lease(lease)).toMatchObject({ state: 'lost' });
+    own.servers[0]?.start();
+    await own.serving();
+    const back = performance.now();
+    const next = await gateway.acquire('v/ledger', { waitMs: 60_000 });
+    console.log(`granted ${Math.round(performance.now() - back)} ms after the server was back, with sessions of ${GATEWAY_SESSION_MS} ms`);
+    expect(BigInt(next.fencing_token) > BigInt(lease.fencing_token)).toBe(true);
+    expect(await gateway.put('v/ledger', 'late', lease)).toMatchObject({ status: 412 });
+  });
+});
