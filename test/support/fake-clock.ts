@@ -80,9 +80,10 @@ export class FakeClock implements Clock {
 /** What has to come to rest besides promises. */
 const besides = new Set<() => Promise<void>>();
 
-/** From now on in this file, settling also waits for this: for a server that is asked. */
-export function settleAlso(rest: () => Promise<void>): void {
+/** From now on settling also waits for this: for a server that is asked. @returns what ends that. */
+export function settleAlso(rest: () => Promise<void>): () => void {
   besides.add(rest);
+  return () => void besides.delete(rest);
 }
 
 /** Lets every promise that can settle without I/O do so, and whatever was named to `settleAlso`. */

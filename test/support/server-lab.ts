@@ -16,6 +16,7 @@ export class LabServer {
   readonly #adapter: Ensemble;
   readonly client: ZkClient;
   readonly #endClock: () => void;
+  readonly #endSettling: () => void;
   #labs = 0;
   #asked = 0;
   #pending = 0;
@@ -25,6 +26,7 @@ export class LabServer {
     this.#adapter = adapter;
     this.client = client;
     this.#endClock = endClock;
+    this.#endSettling = settleAlso(() => this.#rest());
   }
 
   /** From now on `settle` waits until nothing is under way between the labs and the server. Whoever starts it stops it. */
@@ -36,15 +38,14 @@ export class LabServer {
     const adapter = await Ensemble.start(settings);
     const client = adapter.open();
     await inState(client, 'connected');
-    const server = new LabServer(ensemble, adapter, client, () => {
+    return new LabServer(ensemble, adapter, client, () => {
       clock.stop();
       time.close();
     });
-    settleAlso(() => server.#rest());
-    return server;
   }
 
   async stop(): Promise<void> {
+    this.#endSettling();
     await this.#adapter.stop();
     this.#endClock();
     await this.#ensemble.stop();
