@@ -263,7 +263,7 @@ describe('fencegate exec that loses its lease', () => {
 
   it('refuses the late write of a command that goes on all the same', async () => {
     const script =
-      'trap "" TERM; touch late-ready; until [ -e late-go ]; do sleep 0.02; done; echo late | node "$FENCEGATE" put - "$FENCEGATE_RESOURCE"; echo $? > late-code';
+      'trap "touch late-told" TERM; touch late-ready; until [ -e late-told ] && [ -e late-go ]; do sleep 0.02; done; echo late | node "$FENCEGATE" put - "$FENCEGATE_RESOURCE"; echo $? > late-code';
     const process = exec(script, '--ttl', '30s', '--grace', '10s');
     await appeared('late-ready');
     await client.breakLock(resource, { reason: 'a test' });
