@@ -79,7 +79,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
     statusOf,
     policy: (volume) => volumes.policy(volume),
     fenceLevel: (volume) => (volumes.policy(volume).path === null ? null : volumes.get(volume).fenceLevel),
-    coordinatorId: start.gatewayUuid,
+    gatewayUuid: start.gatewayUuid,
     signingKeys: readSigningKeys(config),
   });
   const coordinator = () => locks.readiness();

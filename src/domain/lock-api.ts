@@ -1,3 +1,4 @@
+import type { FenceLevel } from './fence-level.ts';
 import type { FencingToken } from './fencing-token.ts';
 import type { LeaseMode, LeaseState } from './lease.ts';
 import type { Caller } from './principal.ts';
@@ -74,6 +75,10 @@ export interface LockView {
   readonly queueLength: number;
   readonly waitEstimateMs: number | null;
   readonly znodePath: string;
+  /** Nodes of other recipes that contend at the coordinator, in the order in which they came. They hold without a token. */
+  readonly foreign: readonly string[];
+  /** What protects writes now: `token` while somebody holds who does not know Fencegate; `null` where nothing is written. */
+  readonly fenceLevel: FenceLevel | null;
 }
 
 export interface LockFilter {

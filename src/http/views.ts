@@ -85,6 +85,8 @@ export function lockJson(lock: LockView): LockBody {
     queue_length: lock.queueLength,
     wait_estimate_ms: lock.waitEstimateMs === null ? null : Math.round(lock.waitEstimateMs),
     znode_path: lock.znodePath,
+    foreign_contenders: [...lock.foreign],
+    fence_level: lock.fenceLevel,
   };
 }
 

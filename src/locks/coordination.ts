@@ -9,6 +9,8 @@ export interface Coordination {
   readonly coordinator: Coordinator<Lease>;
   /** The same one when its holders outlive a restart of the gateway. */
   readonly seating: SeatingCoordinator<Lease> | null;
+  /** Which source of tokens; `null` when it is the gateway itself, or not known yet. */
+  coordinatorId(): string | null;
   /** Judged at this moment. */
   readiness(): CoordinatorReadiness;
   /** `null`: somebody may be let in, and a write may begin. Otherwise `coordinator_suspended` or `coordinator_unavailable`. */

@@ -62,6 +62,8 @@ export interface ResourceLook<C extends Claim> {
   readonly exclusiveHolder: C | null;
   /** Highest token granted here since the entry exists; `null` when only the journal knows. */
   readonly mark: FencingToken | null;
+  /** Nodes of other recipes, in the order in which they came, as of the last look. */
+  readonly foreign: readonly string[];
   /** Nobody is granted before this moment (lock-delay); 0 when not held back. */
   readonly heldBackUntilMs: number;
 }
@@ -83,8 +85,11 @@ export interface Coordinator<C extends Claim> {
   close(resource: Resource, untilMs: number): void;
   reopen(resource: Resource): void;
   look(resourceKey: string): ResourceLook<C> | null;
-  /** Resolves when `look` says what the coordinator itself says, and not only what this gateway last saw of it (R26). */
-  refresh(resource: Resource): Promise<void>;
+  /**
+   * Resolves when `look` says what the coordinator itself says, and not only what this gateway last saw of it (R26).
+   * @returns the nodes of other recipes there.
+   */
+  refresh(resource: Resource): Promise<readonly string[]>;
   /** Everything that is held or waited for, oldest first, after the entry `afterId`. */
   entries(afterId: number): Iterable<{ readonly id: number; readonly look: ResourceLook<C> }>;
   /** 1 = next; `null` when it does not wait. */

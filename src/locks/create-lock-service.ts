@@ -56,8 +56,8 @@ export interface LockServiceDeps {
   readonly fenceLevel: (volume: string) => FenceLevel | null;
   /** `null`: the embedded one. */
   readonly coordination?: ((queueMax: (volume: string) => number) => Coordination) | null;
-  /** Part of what signed tokens are signed over. */
-  readonly coordinatorId: string;
+  /** Signed tokens are signed over the coordinator's id: with the embedded one, this. */
+  readonly gatewayUuid: string;
   /** The first signs, all verify; empty: no volume has `tokens: signed`. */
   readonly signingKeys: readonly SigningKey[];
 }
@@ -136,10 +136,8 @@ export function createLockService(deps: LockServiceDeps): Locks {
         .map(({ waiter, blocker, resource }) => ({ waiterLeaseRef: waiter.leaseRef, holderLeaseRef: blocker.leaseRef, resource: resource.name })),
     conditions: () => conditions.all(),
     endGone: (caller, leaseRef) => conditions.endGone(caller, leaseRef),
-    nodes: () => coordination.nodes(),
-    removeOrphan: (node) => coordination.removeOrphan(node),
+    ...contactWith(coordination),
     figures: () => figures.read(),
-    readiness: () => coordination.readiness(),
     async restore(start, { above, comeBack }) {
       coordination.raiseAbove(above);
       coordination.raiseAbove(start.highestMark() ?? 0n);
@@ -149,7 +147,6 @@ export function createLockService(deps: LockServiceDeps): Locks {
         comeBack,
       );
     },
-    raiseAbove: (token) => coordination.raiseAbove(token),
     async rebase(base) {
       await coordination.rebase(base);
       await endAll('lost', null);
@@ -206,6 +203,16 @@ function followContact(coordination: Coordination, events: EventRing, onLost: ()
   });
 }
 
+/** What others may ask the coordination itself. */
+function contactWith(coordination: Coordination): Pick<Locks, 'nodes' | 'removeOrphan' | 'readiness' | 'raiseAbove'> {
+  return {
+    nodes: () => coordination.nodes(),
+    removeOrphan: (node) => coordination.removeOrphan(node),
+    readiness: () => coordination.readiness(),
+    raiseAbove: (token) => coordination.raiseAbove(token),
+  };
+}
+
 function contactAssertion(coordination: Coordination): () => void {
   return () => {
     const refusal = coordination.refusal();
@@ -229,8 +236,8 @@ function buildParts(deps: LockServiceDeps) {
   const granting = new Granting({ clock, coordinator, table, ledger, ceilings: deps.ceilings, events });
   const desk: LeaseDesk = new LeaseDesk({ clock, coordinator, pinnable, table, granting, ledger, events, holdTimes });
   const sessions = new Sessions({ clock, random });
-  const signedTokens = new SignedTokens(deps.coordinatorId, deps.signingKeys);
-  const views = new LockViews({ clock, coordinator, coordination, table, journal, holdTimes, signedTokens, policy });
+  const signedTokens = new SignedTokens(() => coordination.coordinatorId() ?? deps.gatewayUuid, deps.signingKeys);
+  const views = new LockViews({ clock, coordinator, coordination, table, journal, holdTimes, signedTokens, policy, fenceLevel: deps.fenceLevel });
   const refusals = new Refusals({ log: deps.refusals, audit, statusOf: deps.statusOf, markOf: (key) => coordinator.look(key)?.mark ?? null });
   return { coordination, pinnable, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals };
 }

@@ -1,5 +1,6 @@
 import { type Clock, rfc3339 } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
+import type { FenceLevel } from '../domain/fence-level.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { EndedLease, Journal } from '../domain/journal.ts';
 import type { LeaseState } from '../domain/lease.ts';
@@ -24,6 +25,7 @@ export interface LockViewsDeps {
   readonly table: LeaseTable;
   readonly signedTokens: SignedTokens;
   readonly policy: (volume: string) => VolumePolicy;
+  readonly fenceLevel: (volume: string) => FenceLevel | null;
 }
 
 const ENDED_STATES: ReadonlySet<string> = new Set<LeaseState>(['released', 'expired', 'broken', 'lost', 'cancelled']);
@@ -94,7 +96,7 @@ export class LockViews {
   }
 
   async lock(resource: Resource): Promise<LockView> {
-    await this.#deps.coordinator.refresh(resource);
+    const foreign = await this.#deps.coordinator.refresh(resource);
     const mark = await this.#deps.journal.mark(resource.key);
     const look = this.#deps.coordinator.look(resource.key);
     if (look !== null) return this.#lookView(look, mark?.token ?? null);
@@ -107,7 +109,15 @@ export class LockViews {
       queueLength: 0,
       waitEstimateMs: 0,
       znodePath: this.#deps.coordinator.resourcePath(resource),
+      foreign,
+      fenceLevel: this.#fenceLevel(resource, foreign.length > 0),
     };
+  }
+
+  /** Who contends by another recipe holds as soon as nobody of ours does, and no token stands behind it. */
+  #fenceLevel({ volume }: Resource, foreignHolds: boolean): FenceLevel | null {
+    const level = this.#deps.fenceLevel(volume);
+    return level !== null && foreignHolds ? 'token' : level;
   }
 
   /** In the order in which the locks came to be; the cursor is the place of the last one. Throws `invalid_request` for a bad cursor. */
@@ -175,6 +185,8 @@ export class LockViews {
       queueLength: waiters.length,
       waitEstimateMs: this.#deps.holdTimes.estimateMs(ahead),
       znodePath: this.#deps.coordinator.resourcePath(look.resource),
+      foreign: look.foreign,
+      fenceLevel: this.#fenceLevel(look.resource, holders.length === 0 && look.foreign.length > 0),
     };
   }
 

@@ -22,10 +22,10 @@ const FORM = /^([1-9][0-9]{0,18})\.([A-Za-z0-9_-]{1,64})\.(exclusive|shared)\.([
 
 /** The first key signs, all verify: so a key can be replaced while tokens of the old one are still about. */
 export class SignedTokens {
-  readonly #coordinatorId: string;
+  readonly #coordinatorId: () => string;
   readonly #keys: readonly SigningKey[];
 
-  constructor(coordinatorId: string, keys: readonly SigningKey[]) {
+  constructor(coordinatorId: () => string, keys: readonly SigningKey[]) {
     this.#coordinatorId = coordinatorId;
     this.#keys = keys;
   }
@@ -62,7 +62,7 @@ export class SignedTokens {
     // JSON keeps the fields apart: no choice of names makes two different claims the same bytes.
     const fields = [
       'fencegate token v1',
-      this.#coordinatorId,
+      this.#coordinatorId(),
       token.toString(),
       leaseRef,
       mode,

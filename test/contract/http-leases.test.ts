@@ -247,6 +247,8 @@ test('the lock of a name never locked has empty lists', async () => {
     queue_length: 0,
     wait_estimate_ms: null,
     znode_path: '/locks/demo/x',
+    foreign_contenders: [],
+    fence_level: 'incarnation',
   });
   await api().get('/v1/locks/demo/a/').expect(400);
   await api().get('/v1/locks/demo/.fencegate').expect(404);

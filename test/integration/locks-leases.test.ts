@@ -47,6 +47,8 @@ describe('a try', () => {
       queue_length: 0,
       waiters: [],
       znode_path: '/locks/locks/try',
+      foreign_contenders: [],
+      fence_level: null,
       holders: [{ lease_ref: lease.lease_ref, client_id: 'one', priority: 5, since: lease['granted_at'], znode: `_c_${lease.lease_ref}` }],
     });
     expect(await gateway.client.audit({ path: 'try' })).toMatchObject([
@@ -284,6 +286,8 @@ describe('lock information', () => {
       queue_length: 0,
       wait_estimate_ms: 0,
       znode_path: '/locks/locks/never%2Flocked',
+      foreign_contenders: [],
+      fence_level: null,
     });
     for (const name of ['one', 'two', 'three']) await gateway.client.lease(`patient/${name}`);
     const waiting = jsonOf<LeaseJson>(await locks.acquire('patient/two', { wait_ms: 1, client_id: 'later', priority: 7 }));

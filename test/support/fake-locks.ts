@@ -96,6 +96,8 @@ export class FakeLocks implements LockService {
       queueLength: 0,
       waitEstimateMs: null,
       znodePath: `/locks/${resource.volume}/x`,
+      foreign: [],
+      fenceLevel: 'incarnation' as const,
     };
   }
   async locks(filter: Parameters<LockService['locks']>[0]) {

@@ -87,8 +87,8 @@ export class LockLab {
       },
       policy: (volume) => policyOf(volume, policy),
       statusOf,
-      fenceLevel: () => null,
-      coordinatorId: 'lab',
+      fenceLevel: () => 'incarnation',
+      gatewayUuid: 'lab',
       signingKeys,
       coordination: coordination === undefined ? null : (queueMax) => coordination(clock, queueMax),
     });

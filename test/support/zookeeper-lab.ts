@@ -58,6 +58,7 @@ export function coordinationOver(
   return {
     coordinator,
     seating: null,
+    coordinatorId: () => null,
     readiness,
     refusal: () => null,
     remainderMs: () => Number.POSITIVE_INFINITY,

@@ -156,6 +156,9 @@ export interface Lock {
   readonly queue_length: number;
   readonly wait_estimate_ms: number | null;
   readonly znode_path: string;
+  /** Nodes of other lock recipes at the coordinator; they hold without a token */
+  readonly foreign_contenders: readonly string[];
+  readonly fence_level: FenceLevel | null;
 }
 
 export interface LockPage {

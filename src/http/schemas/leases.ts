@@ -141,6 +141,11 @@ export const Lock = Type.Object(
     queue_length: Type.Integer(),
     wait_estimate_ms: nullableInteger(),
     znode_path: Type.String(),
+    foreign_contenders: Type.Array(Type.String(), { description: 'Nodes of other lock recipes at the coordinator; they hold without a token' }),
+    fence_level: nullableOneOf(
+      ['token', 'incarnation', 'fleet'] as const,
+      'What protects writes now; token while another recipe holds; null for a lock-only volume',
+    ),
   },
   { title: 'Lock' },
 );

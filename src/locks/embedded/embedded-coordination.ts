@@ -11,6 +11,7 @@ export function embeddedCoordination(clock: Clock, queueMax: (volume: string) =>
   return {
     coordinator,
     seating: coordinator,
+    coordinatorId: () => null,
     readiness: () => ({ kind: 'embedded', state: 'connected', sessionMs: null, proofAgeMs: null, reason: null }),
     refusal: () => null,
     remainderMs: () => Number.POSITIVE_INFINITY,

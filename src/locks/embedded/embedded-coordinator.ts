@@ -123,8 +123,9 @@ export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<
     return this.#entries.get(resourceKey) ?? null;
   }
 
-  async refresh(): Promise<void> {
-    // The line in memory is the authoritative state.
+  /** The line in memory is the authoritative state. */
+  async refresh(): Promise<readonly string[]> {
+    return [];
   }
 
   *entries(afterId: number): Generator<{ readonly id: number; readonly look: ResourceLook<C> }, void> {

@@ -23,6 +23,7 @@ export class ResourceEntry<C extends Claim> implements ResourceLook<C> {
   #sequence = 0;
   upgrader: C | null = null;
   mark: FencingToken | null = null;
+  foreign: readonly string[] = [];
   heldBackUntilMs = 0;
   holdBackTimer: Timer | null = null;
   closed = false;

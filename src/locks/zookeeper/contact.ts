@@ -10,7 +10,8 @@ export type ContactState = 'connected' | 'suspended' | 'reconnected' | 'lost';
  */
 export class Contact {
   readonly #clock: Clock;
-  readonly #sessionMs: number;
+  /** The session time that counts, ms. */
+  readonly sessionMs: number;
   readonly #onState: (state: ContactState) => void;
   #provenMs: number;
   #state: ContactState = 'connected';
@@ -24,7 +25,7 @@ export class Contact {
     readonly onState: (state: ContactState) => void;
   }) {
     this.#clock = options.clock;
-    this.#sessionMs = options.sessionMs;
+    this.sessionMs = options.sessionMs;
     this.#onState = options.onState;
     this.#provenMs = options.provenMs;
     this.#arm();
@@ -48,7 +49,7 @@ export class Contact {
 
   /** How long from now everything held here is certainly still ours, ms. */
   get remainderMs(): number {
-    return this.#state === 'lost' ? 0 : Math.max(0, this.#provenMs + (this.#sessionMs * 2) / 3 - this.#clock.monotonicMs());
+    return this.#state === 'lost' ? 0 : Math.max(0, this.#provenMs + (this.sessionMs * 2) / 3 - this.#clock.monotonicMs());
   }
 
   /** @param sentMs when the request was sent whose answer proves the session. An older proof than one that is known says nothing. */
@@ -58,7 +59,7 @@ export class Contact {
     this.#provenMs = sentMs;
     const back = this.#state === 'suspended';
     if (this.#state === 'reconnected') this.#become('connected');
-    if (back && this.#ageMs() < this.#sessionMs / 3) this.#become('reconnected');
+    if (back && this.#ageMs() < this.sessionMs / 3) this.#become('reconnected');
     this.#judge();
     this.#arm();
   }
@@ -86,8 +87,8 @@ export class Contact {
 
   #judge(): void {
     const ageMs = this.#ageMs();
-    if (ageMs >= (this.#sessionMs * 2) / 3) this.#become('lost');
-    else if (ageMs >= this.#sessionMs / 3 && this.#state !== 'lost') this.#become('suspended');
+    if (ageMs >= (this.sessionMs * 2) / 3) this.#become('lost');
+    else if (ageMs >= this.sessionMs / 3 && this.#state !== 'lost') this.#become('suspended');
   }
 
   #become(state: ContactState): void {
@@ -100,7 +101,7 @@ export class Contact {
     this.stop();
     if (this.#state === 'lost') return;
     const thirds = this.#state === 'suspended' ? 2 : 1;
-    this.#timer = this.#clock.after(Math.max(0, this.#provenMs + (this.#sessionMs * thirds) / 3 - this.#clock.monotonicMs()), () => {
+    this.#timer = this.#clock.after(Math.max(0, this.#provenMs + (this.sessionMs * thirds) / 3 - this.#clock.monotonicMs()), () => {
       this.#judge();
       this.#arm();
     });

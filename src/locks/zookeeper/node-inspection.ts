@@ -1,9 +1,10 @@
 import type { CoordinatorNode } from '../../domain/administration.ts';
 import type { Resource } from '../../domain/resource.ts';
-import { SEQUENCE_RENEW } from './lock-node.ts';
+import { unavailable } from './contact-refusals.ts';
+import { byArrival, type Child, parseChild, SEQUENCE_RENEW } from './lock-node.ts';
 import type { View } from './node-look.ts';
-import type { ZkClient } from './zk-client.ts';
-import { failedWith } from './zk-nodes.ts';
+import { type ZkClient, ZkError } from './zk-client.ts';
+import { failedWith, orNoNode } from './zk-nodes.ts';
 
 /** A line as a diagnosis sees it. */
 export interface InspectedLine {
@@ -46,6 +47,25 @@ export async function removeOrphan(client: ZkClient, line: InspectedLine, node: 
     if (failedWith(thrown, 'no_node')) return false;
     throw thrown;
   }
+}
+
+/** The contenders of other recipes at a node at which nobody of ours stands. Rejects with `coordinator_unavailable`. */
+export async function foreignAt(client: ZkClient, path: string): Promise<readonly string[]> {
+  try {
+    await client.sync(path);
+    return foreignOf(((await orNoNode(client.children(path)))?.names ?? []).map(parseChild));
+  } catch (thrown) {
+    if (!(thrown instanceof ZkError)) throw thrown;
+    throw unavailable(`The coordinator did not answer: ${thrown.message}`);
+  }
+}
+
+/** In the order in which they came; the end of the counter does not matter for a report. */
+export function foreignOf(children: readonly Child[]): readonly string[] {
+  return children
+    .filter(({ contender }) => contender === null)
+    .sort(byArrival)
+    .map(({ name }) => name);
 }
 
 async function isOurs(client: ZkClient, node: string): Promise<boolean> {

@@ -4,7 +4,7 @@ import { ChildWatches } from './child-watches.ts';
 import { Children } from './children.ts';
 import { unavailable } from './contact-refusals.ts';
 import { LockDelay } from './lock-delay.ts';
-import type { InspectedLine } from './node-inspection.ts';
+import { foreignOf, type InspectedLine } from './node-inspection.ts';
 import { isSpent, lookAt, type View } from './node-look.ts';
 import { NumberRequests } from './number-requests.ts';
 import { decide } from './protocol.ts';
@@ -147,6 +147,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
       return;
     }
     this.view = view;
+    this.entry.foreign = foreignOf(view.children);
     noteChildren(this.#stands.values(), view.children, (stand) => this.#childGone(stand));
     this.#adopt(view);
     if (view.state.delay === null) this.#delay.cleared();

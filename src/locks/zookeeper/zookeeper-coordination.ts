@@ -14,6 +14,7 @@ import { type Registration, register } from './registry.ts';
 import { SessionProof } from './session-proof.ts';
 import { answered, connected, parseSession, storedSession } from './session-start.ts';
 import { SessionTitles } from './session-titles.ts';
+import { TokenTrust } from './token-trust.ts';
 import type { ZkClient, ZkSession } from './zk-client.ts';
 import { ZookeeperCoordinator } from './zookeeper-coordinator.ts';
 
@@ -60,17 +61,14 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
   readonly #listeners: ((state: ContactState) => void)[] = [];
   #live: Live | null = null;
   #state: ContactState = 'lost';
-  /** Why nothing may be granted although there is contact: tokens could fall. */
-  #distrust: string | null = null;
-  #trusted: string | null;
-  /** The coordinator of an earlier start; what is on volumes may still name it. */
-  readonly #formerly: string | null;
+  readonly #trust: TokenTrust;
   #stopped = false;
 
   constructor(options: ZookeeperCoordinationOptions) {
     const { clock, random, root, queueMax } = options;
     this.#options = options;
-    this.#trusted = this.#formerly = options.before.coordinatorId;
+    const remember = (coordinatorId: string): Promise<void> => options.remember(COORDINATOR_FACT, coordinatorId);
+    this.#trust = new TokenTrust({ before: options.before.coordinatorId, highestToken: options.highestToken, remember });
     this.coordinator = new ZookeeperCoordinator<Lease>({ clock, random, root, queueMax });
   }
 
@@ -81,17 +79,22 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     await this.#begin(untilMs);
   }
 
+  coordinatorId(): string | null {
+    return this.#live?.coordinatorId ?? this.#trust.coordinatorId;
+  }
+
   readiness(): CoordinatorReadiness {
     const contact = this.#live?.contact ?? null;
     const state = contact?.state ?? 'lost';
-    return { kind: 'zookeeper', state, sessionMs: this.#options.sessionMs, proofAgeMs: contact?.proofAgeMs ?? null, reason: this.#distrust };
+    const sessionMs = contact?.sessionMs ?? this.#options.sessionMs;
+    return { kind: 'zookeeper', state, sessionMs, proofAgeMs: contact?.proofAgeMs ?? null, reason: this.#trust.reason };
   }
 
   refusal(): GatewayError | null {
     const { contact } = this.#live ?? {};
     if (contact === undefined || contact.state === 'lost') return unavailable();
     if (!contact.usable) return suspended();
-    return this.#distrust === null ? null : unavailable(this.#distrust);
+    return this.#trust.reason === null ? null : unavailable(this.#trust.reason);
   }
 
   remainderMs(): number {
@@ -117,9 +120,7 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
         cause: thrown,
       });
     }
-    await this.#options.remember(COORDINATOR_FACT, live.coordinatorId);
-    this.#trusted = live.coordinatorId;
-    this.#distrust = null;
+    await this.#trust.rebased(live.coordinatorId);
     this.coordinator.resume();
   }
 
@@ -135,7 +136,8 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
   owner(): OwnerNames {
     const { coordinatorId } = this.#living();
     const { gatewayUuid } = this.#options;
-    return { now: coordinatorId, before: [gatewayUuid, ...(this.#formerly === null ? [] : [this.#formerly])] };
+    const { before } = this.#trust;
+    return { now: coordinatorId, before: [gatewayUuid, ...(before === null ? [] : [before])] };
   }
 
   async claim(volume: string, volumeUuid: string | null, how: 'plain' | 'adopt'): Promise<VolumeTitle> {
@@ -148,7 +150,7 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     if (base > live.base) live.base = base;
     return {
       left: [...claimed.left.keys()],
-      floor: this.#distrust === null ? live.base + claimed.zxid : null,
+      floor: this.#trust.reason === null ? live.base + claimed.zxid : null,
       published: (directory) => answered(titles.published(claimed, directory)),
       gone: (directory) => answered(titles.gone(claimed, directory)),
       opened: () => titles.opened(claimed),
@@ -196,14 +198,17 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     await remember(SESSION_FACT, storedSession(session));
     const provenMs = clock.monotonicMs();
     const registration = await register({ client, random, root, gatewayUuid });
-    await this.#judge(registration);
+    await this.#trust.judge(registration);
+    if (this.#trust.reason !== null) this.#options.log(this.#trust.reason);
+    // The server has the last word; a shorter time than was asked for is proven more often, a longer one is not believed.
+    const countedMs = Math.min(sessionMs, session.timeoutMs);
     const contact = new Contact({
       clock,
-      sessionMs: Math.min(sessionMs, session.timeoutMs),
+      sessionMs: countedMs,
       provenMs,
       onState: (state) => this.#changed(live, state),
     });
-    const proof = new SessionProof({ clock, client, path: registration.livePath, contact, sessionMs });
+    const proof = new SessionProof({ clock, client, path: registration.livePath, contact, sessionMs: countedMs });
     const titles = this.#titlesOver(client, registration);
     const live: Live = { client, contact, proof, titles, coordinatorId: registration.coordinatorId, base: registration.base };
     this.#live = live;
@@ -246,22 +251,7 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
   }
 
   #usableOver(live: Live): boolean {
-    return this.#live === live && live.contact.usable && this.#distrust === null;
-  }
-
-  /** Tokens must never fall for a client: another coordinator, or one that was rebuilt or put back, needs a rebase first. */
-  async #judge({ coordinatorId, base, zxid }: Registration): Promise<void> {
-    const highestToken = this.#options.highestToken();
-    const another = this.#trusted !== coordinatorId && highestToken !== null;
-    const behind = highestToken !== null && base + zxid <= highestToken;
-    if (another || behind) {
-      const what = another ? 'is not the one that gave the tokens so far' : 'is behind the tokens that it gave (it was rebuilt or put back)';
-      this.#distrust = `The coordinator ${what}; nothing is granted until "fencegate fence rebase".`;
-      this.#options.log(this.#distrust);
-    } else if (this.#trusted !== coordinatorId) {
-      await this.#options.remember(COORDINATOR_FACT, coordinatorId);
-      this.#trusted = coordinatorId;
-    }
+    return this.#live === live && live.contact.usable && this.#trust.reason === null;
   }
 
   #changed(live: Live, state: ContactState): void {

@@ -6,12 +6,13 @@ import type { Claim, Coordinator, ResourceLook, WaitLink } from '../coordinator.
 import { DeadlockWatch } from '../embedded/deadlock-watch.ts';
 import { downgraded, upgradeBegins, upgradeDone, upgradeGivenUp } from '../embedded/mode-changes.ts';
 import { Parties } from '../embedded/parties.ts';
-import { type Contender, ResourceEntry } from '../embedded/resource-entry.ts';
+import type { Contender, ResourceEntry } from '../embedded/resource-entry.ts';
 import { queueFull } from '../lock-refusals.ts';
 import { contenderPath, znodePath } from '../znode-path.ts';
 import { notOwned, suspended, unavailable } from './contact-refusals.ts';
-import { inspectNodes, removeOrphan } from './node-inspection.ts';
-import { NodeLine } from './node-line.ts';
+import { foreignAt, inspectNodes, removeOrphan } from './node-inspection.ts';
+import type { NodeLine } from './node-line.ts';
+import { NodeLines } from './node-lines.ts';
 import type { Place, ZkEpoch, ZookeeperCoordinatorOptions } from './place.ts';
 import type { NodeLineHost, Stand } from './stand.ts';
 import { positionOf } from './stands.ts';
@@ -23,16 +24,15 @@ import { positionOf } from './stands.ts';
 export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
   readonly kind = 'zookeeper';
   readonly #options: ZookeeperCoordinatorOptions;
-  readonly #lines = new Map<string, NodeLine<C>>();
-  readonly #byPath = new Map<string, NodeLine<C>>();
+  readonly #lines: NodeLines<C>;
   readonly #places = new Map<C, Place<C>>();
   readonly #parties = new Parties<C>();
   readonly #deadlocks: DeadlockWatch<C>;
   #epoch: ZkEpoch | null = null;
-  #entryCount = 0;
 
   constructor(options: ZookeeperCoordinatorOptions) {
     this.#options = options;
+    this.#lines = new NodeLines(options.root);
     this.#deadlocks = new DeadlockWatch({
       clock: options.clock,
       placesOf: (party) => this.#parties.find(party),
@@ -51,14 +51,12 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
   /** The session is lost: nothing is sent any more. Every claim must leave; `begin` starts anew. */
   end(): void {
     this.#epoch = null;
-    for (const line of this.#lines.values()) line.stop();
-    this.#lines.clear();
-    this.#byPath.clear();
+    this.#lines.stop();
   }
 
   /** In contact again: what was held up goes on, beginning with a look at what the nodes say by now. */
   resume(): void {
-    for (const line of this.#lines.values()) line.distrust();
+    for (const line of this.#lines.all()) line.distrust();
   }
 
   enter(claim: C): void {
@@ -127,17 +125,19 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
     return this.#lines.get(resourceKey)?.entry ?? null;
   }
 
-  async refresh(resource: Resource): Promise<void> {
+  async refresh(resource: Resource): Promise<readonly string[]> {
     this.#assertUsable();
-    await this.#lines.get(resource.key)?.refresh();
+    const line = this.#lines.get(resource.key);
+    await line?.refresh();
+    return line?.entry.foreign ?? this.#foreignAt(this.resourcePath(resource));
   }
 
   *entries(afterId: number): Generator<{ readonly id: number; readonly look: ResourceLook<C> }, void> {
-    for (const { entry } of this.#lines.values()) if (entry.id > afterId) yield { id: entry.id, look: entry };
+    for (const { entry } of this.#lines.all()) if (entry.id > afterId) yield { id: entry.id, look: entry };
   }
 
   async nodes(limit: number): Promise<readonly CoordinatorNode[]> {
-    return this.#epoch?.usable() === true ? inspectNodes(this.#epoch.client, [...this.#lines.values()].slice(0, limit)) : [];
+    return this.#epoch?.usable() === true ? inspectNodes(this.#epoch.client, this.#lines.all().slice(0, limit)) : [];
   }
 
   async removeOrphan({ resource, node }: CoordinatorNode): Promise<boolean> {
@@ -159,7 +159,7 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
   }
 
   waitFor(limit: number): readonly WaitLink[] {
-    return this.#deadlocks.allLinks(entriesOf([...this.#lines.values()]), limit);
+    return this.#deadlocks.allLinks(entriesOf(this.#lines.all()), limit);
   }
 
   nodePath(claim: C): string {
@@ -179,6 +179,11 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
     if (!this.#epoch.usable()) throw suspended();
   }
 
+  /** Where nobody of ours stands. */
+  async #foreignAt(path: string): Promise<readonly string[]> {
+    return this.#epoch === null ? [] : foreignAt(this.#epoch.client, path);
+  }
+
   #standNext(claim: C): void {
     const place = this.#places.get(claim);
     const resource = claim.resources[place?.taken.length ?? 0];
@@ -192,7 +197,7 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
     const line = this.#line(resource);
     const max = this.#options.queueMax(resource.volume);
     // Before the child is made: long lists break the client.
-    if (line.queueing >= max + (line.entry.holderCount === 0 ? 1 : 0)) {
+    if (line.queueing + line.entry.foreign.length >= max + (line.entry.holderCount === 0 ? 1 : 0)) {
       this.leave(claim, 0);
       claim.refused(queueFull(resource, max));
       return;
@@ -225,11 +230,7 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
         this.leave(claim, 0);
       },
       deleted: ({ claim }) => claim.vanished(),
-      idle: (line) => {
-        if (this.#lines.get(line.entry.resource.key) !== line) return;
-        this.#lines.delete(line.entry.resource.key);
-        this.#byPath.delete(line.path);
-      },
+      idle: (line) => this.#lines.drop(line),
     };
   }
 
@@ -280,18 +281,14 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
 
   #watchFired(path: string): void {
     const slash = path.lastIndexOf('/');
-    this.#byPath.get(path.slice(0, slash))?.changed(path.slice(slash + 1));
+    this.#lines.at(path.slice(0, slash))?.changed(path.slice(slash + 1));
   }
 
   #line(resource: Resource): NodeLine<C> {
     const found = this.#lines.get(resource.key);
     if (found !== undefined) return found;
     if (this.#epoch === null) throw unavailable();
-    this.#entryCount += 1;
-    const line = new NodeLine<C>(this.#host(this.#epoch), new ResourceEntry<C>(this.#entryCount, resource), znodePath(resource, this.#options.root));
-    this.#lines.set(resource.key, line);
-    this.#byPath.set(line.path, line);
-    return line;
+    return this.#lines.make(this.#host(this.#epoch), resource);
   }
 }
 

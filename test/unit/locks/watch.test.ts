@@ -181,6 +181,8 @@ describe.each(COORDINATORS)('the list of locks ($coordinator)', ({ LockLab }) =>
       queueLength: 0,
       waitEstimateMs: 0,
       znodePath: '/locks/vol/x%25%2Fy',
+      foreign: [],
+      fenceLevel: 'incarnation',
     });
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { resourceOf } from '../../../../src/domain/resource.ts';
 import { settle } from '../../../support/fake-clock.ts';
 import { resource, tokenOf } from '../../../support/lock-lab.ts';
 import { ZookeeperLab } from '../../../support/zookeeper-lab.ts';
@@ -69,11 +70,35 @@ describe('the ZooKeeper recipe when something fails', () => {
     const foreign = lab.ensemble.create(`${NODE}/_c_11111111-2222-lock-`, EMPTY, '0x99', true);
     const ours = lab.acquire(A, { waitMs: 60_000, priority: 9 });
     await settle();
+    expect(await lab.locks.service.lock(A)).toMatchObject({ foreign: [foreign.slice(NODE.length + 1)], fenceLevel: 'incarnation' });
     await lab.release(lease.leaseId);
     await settle();
-    expect((await lab.locks.service.lock(A)).holders).toEqual([]);
+    expect(await lab.locks.service.lock(A)).toMatchObject({ holders: [], fenceLevel: 'token' });
     lab.ensemble.remove(foreign, null);
     expect((await ours).state).toBe('held');
+    expect(await lab.locks.service.lock(A)).toMatchObject({ foreign: [], fenceLevel: 'incarnation' });
+  });
+
+  it('R26: shows who holds by another recipe where nobody of ours stands', async () => {
+    const lab = new ZookeeperLab();
+    lab.ensemble.create(NODE, EMPTY, '0', false);
+    const second = lab.ensemble.create(`${NODE}/z-lock-`, EMPTY, '0x99', true);
+    const third = lab.ensemble.create(`${NODE}/a-lock-`, EMPTY, '0x98', true);
+    const foreign = [second, third].map((path) => path.slice(NODE.length + 1));
+    expect(await lab.locks.service.lock(A)).toMatchObject({ holders: [], foreign, fenceLevel: 'token' });
+    expect(await lab.locks.service.lock(resource('never'))).toMatchObject({ foreign: [], fenceLevel: 'incarnation' });
+    lab.client.loseReply('children');
+    await expect(lab.locks.service.lock(A)).rejects.toMatchObject({ code: 'coordinator_unavailable' });
+  });
+
+  it('all spellings of one file stand at one node where the volume folds names', async () => {
+    const lab = new ZookeeperLab();
+    const held = await lab.acquire(resourceOf('vol', ['Ledger.CSV'], true));
+    await expect(lab.acquire(resourceOf('vol', ['ledger.csv'], true), { waitMs: 0 })).rejects.toMatchObject({ code: 'lock_not_acquired' });
+    await lab.release(held.leaseId);
+    await settle();
+    await lab.acquire(resourceOf('vol', ['LEDGER.csv'], true));
+    expect(lab.ensemble.children('/locks/vol')).toEqual(['ledger.csv']);
   });
 
   it('R7: keeps the order of arrival at the end of the counter, where every child gets the same number', async () => {

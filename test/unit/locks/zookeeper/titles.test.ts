@@ -23,7 +23,10 @@ interface Gateway {
 }
 
 /** What a gateway process of its own has: a data directory with another uuid. */
-async function gateway(uuid: string, { highest = null as bigint | null, coordinatorId = null as string | null } = {}): Promise<Gateway> {
+async function gateway(
+  uuid: string,
+  { highest = null as bigint | null, coordinatorId = null as string | null, negotiatedMs = 15_000 } = {},
+): Promise<Gateway> {
   const clients: FakeZk[] = [];
   const untitled: (string | null)[] = [];
   const states: ContactState[] = [];
@@ -41,7 +44,7 @@ async function gateway(uuid: string, { highest = null as bigint | null, coordina
       gatewayUuid: uuid,
       queueMax: () => 100,
       open: () => {
-        const client = ensemble.open();
+        const client = ensemble.open(negotiatedMs);
         clients.push(client);
         return client;
       },
@@ -177,6 +180,21 @@ describe('whose a volume is at an ensemble', () => {
     expect([first.untitled, first.states]).toEqual([[null], ['lost', 'reconnected']]);
     const title = await first.coordination.claim('v', UUID, 'plain');
     expect(title.left).toEqual([DIRECTORY]);
+  });
+});
+
+describe('the session time', () => {
+  it('that the server granted counts when it is shorter: it is proven as often as that needs', async () => {
+    const first = await gateway('g1', { negotiatedMs: 3_000 });
+    await clock.advanceAsync(30_000);
+    expect([first.states, first.coordination.readiness().sessionMs]).toEqual([[], 3_000]);
+  });
+
+  it('counts no longer than was asked for, whatever the server granted', async () => {
+    const first = await gateway('g1', { negotiatedMs: 40_000 });
+    first.client().cut();
+    await clock.advanceAsync(10_000);
+    expect(first.states).toContain('lost');
   });
 });
 
