@@ -10,7 +10,7 @@ export const IS_SOFT = process.env['TEST_NFS']?.endsWith('soft') === true;
 /** The export has 16 MiB. */
 export const IS_SMALL = process.env['TEST_NFS_SIZE'] === '16M';
 /** The export has a quota for the one user that every client is to it. */
-const IS_QUOTA = process.env['TEST_NFS']?.endsWith('quota') === true;
+export const IS_QUOTA = process.env['TEST_NFS']?.endsWith('quota') === true;
 
 const run = promisify(execFile);
 
