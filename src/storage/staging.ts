@@ -126,7 +126,7 @@ export class StagedFile implements Staging {
       if (replaces !== null) await this.#carryOver(replaces);
       else if (this.#newFileMode !== null) await calls.fchmod(this.#file, this.#newFileMode);
       const { ino, size, mtimeNs } = await this.#staging.versions.stamped(this.#file, replaces?.mtimeNs ?? null);
-      if (Number(size) !== this.#bytesWritten) throw refuse('volume_unavailable', 'The volume does not hold all bytes that were staged.');
+      if (Number(size) !== this.#bytesWritten) await this.#notAllThere();
       return { name: this.name, ino, sizeBytes: this.#bytesWritten, mtimeNs, sha256: this.#hashes.has('sha-256') ? this.digest('sha-256') : '' };
     });
   }
@@ -166,6 +166,12 @@ export class StagedFile implements Staging {
       this.#staging.onSyncFailed(thrown);
       throw thrown;
     }
+  }
+
+  /** On NFS every write may have succeeded although the disk is full: only the sync tells why bytes are missing (traps F4, X8). */
+  async #notAllThere(): Promise<never> {
+    await this.#fsync();
+    throw refuse('volume_unavailable', 'The volume does not hold all bytes that were staged.');
   }
 
   /** Owner before mode, because a change of owner clears the set-id bits. */

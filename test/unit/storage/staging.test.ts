@@ -133,6 +133,15 @@ describe.each(LOCALITIES)('staging (local: $local)', ({ local }) => {
     await staging.discard();
   });
 
+  it('X8: bytes that a full export did not take, though every write succeeded, are missing at the seal; the sync tells why', async () => {
+    const staging = await temp.volume.stage({ sha512: false });
+    await staging.write(Buffer.from('hello'));
+    fs.truncateSync(stagedPath(staging), 3);
+    temp.faults.failOnce('fsync', ENOSPC);
+    await expect(staging.seal(null)).rejects.toMatchObject({ code: 'insufficient_storage' });
+    await staging.discard();
+  });
+
   it('a digest that was not ordered, and bytes after the digest, are bugs', async () => {
     const staging = await temp.volume.stage({ sha512: false });
     expect(() => staging.digest('sha-512')).toThrow('not told to make');
