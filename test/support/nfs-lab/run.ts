@@ -1,6 +1,6 @@
 /**
- * `npm run test:nfs [-- --short] [-- --only NAME]`: the suites over volumes on real NFS mounts, each way of mounting in a guest of its own
- * (`./nfs-lab`). The last line is the sum. Where no guest can be started one line says so, and nothing has failed.
+ * `npm run test:nfs [-- --short] [-- --only NAME] [-- FILES AND OPTIONS OF VITEST]`: the suites over volumes on real NFS mounts, each way of
+ * mounting in a guest of its own (`./nfs-lab`). The last line is the sum. Where no guest can be started one line says so, and nothing has failed.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -16,6 +16,7 @@ const LAB = fileURLToPath(new URL('./nfs-lab', import.meta.url));
 
 interface Variant {
   readonly name: string;
+  readonly version: '4.2' | '3';
   readonly lab: readonly string[];
   /** What vitest runs, whole and in the short form. */
   readonly suites: readonly string[];
@@ -23,17 +24,30 @@ interface Variant {
 }
 
 const EVERYTHING = ['--project', 'nfs', '--project', 'storage', '--project', 'faults'];
-const SHORT = ['--project', 'nfs', 'second-client', 'names', 'mount'];
-const soft = ['-o', 'soft,timeo=50,retrans=2'];
+/** A call is given up after 9 s, which is later than the gateway gives it up. */
+const SOFT = ['-o', 'soft,timeo=30,retrans=1'];
+const SMALL = ['-s', '16M'];
+/** Of an export with this much for its one user, in KiB. */
+const QUOTA = ['-q', '8192'];
+const FULL = ['--project', 'nfs', 'full'];
 
+/** In the short form one guest stands for all: the version and the mount that are recommended, on the export that is soon full. */
 const VARIANTS: readonly Variant[] = [
-  { name: '4.2-hard', lab: ['-v', '4.2'], suites: EVERYTHING, short: [...SHORT, 'late-writer', 'cut-off'] },
-  { name: '3-hard', lab: ['-v', '3'], suites: EVERYTHING, short: [...SHORT, 'late-writer'] },
-  { name: '4.2-soft', lab: ['-v', '4.2', ...soft], suites: ['--project', 'nfs', '--project', 'storage'], short: null },
-  { name: '3-soft', lab: ['-v', '3', ...soft], suites: ['--project', 'nfs', '--project', 'storage'], short: null },
-  { name: '4.2-full', lab: ['-v', '4.2', '-s', '16M'], suites: ['--project', 'nfs', 'full'], short: ['--project', 'nfs', 'full'] },
-  { name: '3-full', lab: ['-v', '3', '-s', '16M'], suites: ['--project', 'nfs', 'full'], short: null },
+  { name: '4.2-hard-small', version: '4.2', lab: SMALL, suites: FULL, short: ['--project', 'nfs'] },
+  { name: '3-hard-small', version: '3', lab: SMALL, suites: FULL, short: null },
+  { name: '4.2-quota', version: '4.2', lab: QUOTA, suites: FULL, short: null },
+  { name: '3-quota', version: '3', lab: QUOTA, suites: FULL, short: null },
+  { name: '4.2-hard', version: '4.2', lab: [], suites: EVERYTHING, short: null },
+  { name: '3-hard', version: '3', lab: [], suites: EVERYTHING, short: null },
+  { name: '4.2-soft', version: '4.2', lab: SOFT, suites: EVERYTHING, short: null },
+  { name: '3-soft', version: '3', lab: SOFT, suites: EVERYTHING, short: null },
 ];
+
+/** A guest that runs longer is ended. */
+const SHORT_SECONDS = 330;
+const LONG_SECONDS = 14_400;
+/** The lab ends its guest by itself; one that cannot is ended from here. */
+const GRACE_SECONDS = 90;
 
 interface Sum {
   passed: number;
@@ -60,13 +74,21 @@ function cannotBoot(): string | null {
 function run(variant: Variant, suites: readonly string[], seconds: number, sum: Sum): void {
   const reports = mkdtempSync(join(tmpdir(), 'fencegate-nfs-'));
   const report = join(reports, 'report.json');
-  const [, version = ''] = variant.lab;
-  const vitest = ['run', '--config', 'vitest.nfs.config.ts', ...suites, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+  const vitest = ['run', '--config', 'vitest.nfs.config.ts', ...suites, '--reporter=verbose', '--reporter=json', `--outputFile.json=${report}`];
   say(`== NFS ${variant.name}`);
-  const environment = ['TEST_VOLUMES=/mnt/nfs', `TEST_NFS=${variant.name}`, `TEST_NFS_VERSION=${version}`, 'NO_COLOR=1'];
+  const size = variant.lab === SMALL ? SMALL[1] : '';
+  const environment = [
+    'TEST_VOLUMES=/mnt/nfs',
+    `TEST_NFS=${variant.name}`,
+    `TEST_NFS_VERSION=${variant.version}`,
+    `TEST_NFS_SIZE=${size}`,
+    'NO_COLOR=1',
+  ];
   const args = [
     '-t',
     String(seconds),
+    '-v',
+    variant.version,
     ...variant.lab,
     '-w',
     reports,
@@ -77,7 +99,7 @@ function run(variant: Variant, suites: readonly string[], seconds: number, sum: 
     'node_modules/vitest/vitest.mjs',
     ...vitest,
   ];
-  const { status } = spawnSync(LAB, args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] });
+  const { status } = spawnSync(LAB, args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'], timeout: (seconds + GRACE_SECONDS) * 1_000 });
   try {
     const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(readFileSync(report, 'utf8')) as VitestReport;
     const unloaded = testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0).length;
@@ -95,6 +117,8 @@ function run(variant: Variant, suites: readonly string[], seconds: number, sum: 
 
 function main(): void {
   const { values, positionals } = parseArgs({ options: { short: { type: 'boolean' }, only: { type: 'string' } }, allowPositionals: true });
+  if (values.only !== undefined && !VARIANTS.some(({ name }) => name === values.only))
+    throw new Error(`there is no ${values.only}; there are ${VARIANTS.map(({ name }) => name).join(', ')}`);
   const sum: Sum = { passed: 0, failed: 0, skipped: 0 };
   const missing = installForNfs();
   const problem = missing ?? cannotBoot();
@@ -103,7 +127,7 @@ function main(): void {
     for (const variant of VARIANTS) {
       if (values.only !== undefined && values.only !== variant.name) continue;
       const suites = values.short === true ? variant.short : variant.suites;
-      if (suites !== null) run(variant, positionals.length > 0 ? positionals : suites, values.short === true ? 240 : 3_000, sum);
+      if (suites !== null) run(variant, positionals.length > 0 ? positionals : suites, values.short === true ? SHORT_SECONDS : LONG_SECONDS, sum);
     }
   } else {
     sum.skipped += 1;
