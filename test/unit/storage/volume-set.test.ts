@@ -4,6 +4,7 @@ import { VolumeSet } from '../../../src/storage/volume-set.ts';
 import { FakeClock, seededRandom } from '../../support/fake-clock.ts';
 import { LivingVolume } from '../../support/living-volume.ts';
 import { testPolicy } from '../../support/temp-volume.ts';
+import { until } from '../../support/until.ts';
 
 /** A directory whose server is gone before the gateway starts; nothing that is asked about it is answered. */
 it('B25: a volume that hangs from the start is tried again for as long as it does, and holds no more than two threads of the pool', async () => {
@@ -45,7 +46,7 @@ it('B25: a volume that hangs from the start is tried again for as long as it doe
   answer();
   // The clock stands while it starts: calls of a real file system must not run over their deadlines.
   for (const before = asked; asked === before; ) await clock.advanceAsync(500);
-  await expect.poll(() => volumes.get('vol').state().state).toBe('open');
+  await until(() => (volumes.get('vol').state().state === 'open' ? true : null));
   await volumes.stop();
   living.remove();
 });
