@@ -179,12 +179,12 @@ describe.concurrent('a link that is half-open', () => {
 
 describe.concurrent('a link that is slow', () => {
   it('makes grants slow, not wrong; once an answer takes a third of the session nothing is written, and then all goes on', async (test) => {
-    const { link, gateway } = await behindLink(test);
+    const { link, gateway } = await behindLink(test, { zookeeperSessionMs: 2 * GATEWAY_SESSION_MS });
     link.delay(100);
     const lease = await gateway.acquire('v/ledger');
     expect(await gateway.put('v/ledger', 'slow', lease)).toMatchObject({ status: 201 });
     expect(await gateway.coordinatorState()).toMatch(/^(re)?connected$/);
-    link.delay(GATEWAY_SESSION_MS / 4);
+    link.delay(GATEWAY_SESSION_MS / 2);
     await gateway.inState('suspended');
     expect(await gateway.put('v/ledger', 'too slow', lease)).toMatchObject({ status: 503 });
     link.delay(0);

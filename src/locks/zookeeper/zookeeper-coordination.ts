@@ -136,8 +136,9 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
   owner(): OwnerNames {
     const { coordinatorId } = this.#living();
     const { gatewayUuid } = this.#options;
-    const { before } = this.#trust;
-    return { now: coordinatorId, before: [gatewayUuid, ...(before === null ? [] : [before])] };
+    // The one that is trusted may have been made anew meanwhile, under another name: volumes still have the old one.
+    const names = [gatewayUuid, this.#trust.before, this.#trust.coordinatorId].filter((name) => name !== null);
+    return { now: coordinatorId, before: [...new Set(names)] };
   }
 
   async claim(volume: string, volumeUuid: string | null, how: 'plain' | 'adopt'): Promise<VolumeTitle> {
