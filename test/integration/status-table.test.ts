@@ -367,8 +367,8 @@ const ELSEWHERE: Readonly<Partial<Record<ErrorCode, string>>> = {
   name_alias: 'file-systems.test.ts',
   too_many_leases: 'full-house.test.ts',
   too_many_sessions: 'full-house.test.ts',
-  coordinator_suspended: '../faults/zookeeper-gateway.test.ts',
-  coordinator_unavailable: '../contract/http-status-table.test.ts',
+  coordinator_suspended: '../faults/zookeeper-link.test.ts',
+  coordinator_unavailable: '../unit/locks/zookeeper/faults.test.ts',
 };
 
 const VOLUMES = {
