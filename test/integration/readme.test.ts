@@ -10,9 +10,11 @@ import { freePort } from '../support/free-port.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const START = 'npm ci && npm start';
+/** What the set-up of the tests has done before. */
+const INSTALL = 'sudo apt-get install -y zookeeper';
 
 const steps = consoleSteps(readFileSync(join(ROOT, 'README.md'), 'utf8'));
-const typed = steps.filter(({ command }) => command !== START);
+const typed = steps.filter(({ command }) => command !== START && command !== INSTALL);
 const answers = new Map<ConsoleStep, string>();
 let started: ConsoleStep | undefined;
 let gateway: CliProcess;
@@ -25,11 +27,9 @@ const here = (text: string): string => ports.reduce((changed, [from, to]) => cha
 beforeAll(async () => {
   const directory = mkdtempSync(join(tmpdir(), 'fencegate-readme-'));
   symlinkSync(join(ROOT, 'bin'), join(directory, 'bin'));
-  const [first, second] = [String(await freePort()), String(await freePort())];
-  ports = [
-    ['8080', first],
-    ['8081', second],
-  ];
+  const first = String(await freePort());
+  ports = [['8080', first]];
+  for (const other of ['8081', '8082', '8083', '2181']) ports.push([other, String(await freePort())]);
   started = steps.find(({ command }) => command === START);
   gateway = new CliProcess(['bin/fencegate.cjs', 'serve'], { FENCEGATE_PORT: first }, directory);
   await gateway.says('"message":"listening"');
