@@ -175,7 +175,7 @@ export interface JournalStart {
 /** Refusals are durable before their answer; equal ones within a second are counted (the one exemption from I4). */
 export interface RefusalLog {
   refused(record: AuditDraft): Promise<void>;
-  /** Requests refused before they had a principal and a resource: one record per address, code and minute. */
+  /** Requests refused before they had a principal, or for their number: one record per address, code and minute. */
   refusedEarly(record: AuditDraft): void;
   /** Makes every counted refusal durable; awaited before an audit query or a shutdown is answered. */
   flush(): Promise<void>;

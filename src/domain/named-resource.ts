@@ -1,5 +1,6 @@
 import { type GatewayError, refuse } from './errors.ts';
-import { isHiddenSegment, type Resource, resourceOf, splitResourceName } from './resource.ts';
+import { LIMITS } from './limits.ts';
+import { isHiddenSegment, type Resource, resourceOf, segmentsFromText, splitResourceName } from './resource.ts';
 import type { Volumes } from './volume.ts';
 
 /** Whose names are hidden: readers are told that nothing is there, writers that the name is not valid. */
@@ -28,4 +29,16 @@ function hidden(use: NameUse): GatewayError {
   return use === 'read'
     ? refuse('not_found', 'There is nothing of this name.')
     : refuse('invalid_path', 'Names like .fencegate and .nfs* belong to the gateway or to NFS.');
+}
+
+/** What a name as it was sent is about, for the record of a refusal that comes before it was looked at; `null` when it is not a valid one. */
+export function subjectFromText(text: string): { readonly volume: string; readonly path: string } | null {
+  const slash = text.indexOf('/');
+  if (slash < 1 || Buffer.byteLength(text) > LIMITS.pathBytesMax) return null;
+  try {
+    return { volume: text.slice(0, slash), path: segmentsFromText(text.slice(slash + 1)).join('/') };
+  } catch {
+    // Not a valid name: the record is about the principal alone.
+    return null;
+  }
 }

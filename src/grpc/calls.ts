@@ -2,8 +2,7 @@ import { Metadata, type ServerUnaryCall, type sendUnaryData, status } from '@grp
 import { roleRefusal } from '../domain/access.ts';
 import { randomName } from '../domain/clock.ts';
 import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { segmentsFromText } from '../domain/resource.ts';
+import { subjectFromText } from '../domain/named-resource.ts';
 import { authorizationOf, sentClientId, sentRequestId } from './call-metadata.ts';
 import type { Contract } from './contract.ts';
 import { type ErrorStatus, errorStatus, statusName } from './error-status.ts';
@@ -110,7 +109,7 @@ export class Calls {
     });
     const refusal = roleRefusal(call.principal, rules.access);
     if (refusal !== null) {
-      call.subject = subjectOf(resourcePath);
+      call.subject = subjectFromText(plainName(resourcePath));
       throw refusal;
     }
     rate.admit(call.principal, call.remoteAddress);
@@ -157,18 +156,5 @@ class Refused {
 
   constructor(sent: ErrorStatus) {
     this.status = sent;
-  }
-}
-
-/** What a message names, for the record of a refusal that comes before it was looked at. */
-function subjectOf(resourcePath: string): OpenCall['subject'] {
-  const name = plainName(resourcePath);
-  const slash = name.indexOf('/');
-  if (slash < 1 || Buffer.byteLength(name) > LIMITS.pathBytesMax) return null;
-  try {
-    return { volume: name.slice(0, slash), path: segmentsFromText(name.slice(slash + 1)).join('/') };
-  } catch {
-    // Not a valid name: the record is about the principal alone.
-    return null;
   }
 }

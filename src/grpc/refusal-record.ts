@@ -5,8 +5,8 @@ import type { GrpcDeps } from './grpc-deps.ts';
 import type { OpenCall } from './open-call.ts';
 
 /**
- * I4 for calls that never reach the lock service: the record is durable before the answer. Calls without a principal or a resource are
- * only counted (one record per address and minute). Rejects with `journal_unavailable`, which is then the answer.
+ * I4 for calls that never reach the lock service: the record is durable before the answer. Calls without a principal, or over its
+ * rate, are only counted (one record per address and minute); a principal always has a record of its own. Rejects with `journal_unavailable`, which is then the answer.
  */
 export async function recordRefusal(deps: GrpcDeps, call: OpenCall, error: GatewayError): Promise<void> {
   if (!call.rules.audited || call.handedOver || error.code === 'journal_unavailable') return;
@@ -26,6 +26,6 @@ export async function recordRefusal(deps: GrpcDeps, call: OpenCall, error: Gatew
     fencingToken: call.presentedToken,
     durationMs: Math.round(deps.clock.monotonicMs() - call.startedMs),
   });
-  if (principal === null || subject === null || error.code === 'rate_limited') deps.refusals.refusedEarly(draft);
+  if (principal === null || error.code === 'rate_limited') deps.refusals.refusedEarly(draft);
   else await deps.refusals.refused(draft);
 }

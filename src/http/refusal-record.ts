@@ -10,8 +10,8 @@ import { addressOf } from './request-state.ts';
 import { statusOf } from './status.ts';
 
 /**
- * I4 for refusals that never reach the write gateway or the lock service: durable before the answer. Requests without a principal
- * or a resource are only counted (one record per address and minute). Rejects with `journal_unavailable`, which is then the answer.
+ * I4 for refusals that never reach the write gateway or the lock service: durable before the answer. Requests without a principal,
+ * or over its rate, are only counted (one record per address and minute); a principal always has a record of its own. Rejects with `journal_unavailable`, which is then the answer.
  */
 export async function recordRefusal(deps: HttpDeps, request: FastifyRequest, error: GatewayError): Promise<void> {
   const { action } = request.routeOptions.config;
@@ -29,7 +29,7 @@ export async function recordRefusal(deps: HttpDeps, request: FastifyRequest, err
     fencingToken: parseFencingToken(String(request.headers['x-fencing-token'] ?? '')) ?? null,
     durationMs: Math.round(deps.clock.monotonicMs() - state.startedMs),
   };
-  if (principal === null || subject === null || error.code === 'rate_limited') deps.refusals.refusedEarly(draft);
+  if (principal === null || error.code === 'rate_limited') deps.refusals.refusedEarly(draft);
   else await deps.refusals.refused(draft);
 }
 

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Access } from '../domain/access.ts';
 import type { AuditAction } from '../domain/audit-record.ts';
+import type { GatewayError } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller, Principal } from '../domain/principal.ts';
 import { labelValue } from './header-values.ts';
@@ -14,6 +15,8 @@ export interface RequestState {
   subject: { readonly volume: string; readonly path: string } | null;
   /** The write gateway or the lock service has it, and audits its refusals itself from here on. */
   handedOver: boolean;
+  /** A refusal for the caller's role that waits until the body has named what it is about; it stands whatever the body is. */
+  roleRefusal: GatewayError | null;
   /** SHA-256 of a JSON body, lower-case hex: part of an idempotency fingerprint. */
   bodyHash: string | null;
   /** `Content-Type` as sent; the framework sees a plain one for bodies that may have any. */
@@ -33,6 +36,8 @@ declare module 'fastify' {
     access?: Access;
     /** Refused requests of this route are audited under this action. */
     action?: AuditAction;
+    /** The members of a JSON body that name the resource, the first that is there: for the record of a refusal that comes before the route. */
+    namedBy?: readonly string[];
     /** Refused while the gateway is draining. */
     newWork?: boolean;
     /** The body is not read by the framework: it streams to the write gateway. */
@@ -47,7 +52,7 @@ declare module 'fastify' {
 }
 
 export function newState(startedMs: number): RequestState {
-  return { startedMs, principal: null, subject: null, handedOver: false, bodyHash: null, contentType: undefined };
+  return { startedMs, principal: null, subject: null, handedOver: false, roleRefusal: null, bodyHash: null, contentType: undefined };
 }
 
 /** The principal of a request whose route asks for one. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/clock.ts';
-import { type GatewayError, refuse } from '../domain/errors.ts';
+import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { Journal } from '../domain/journal.ts';
 import type { LeaseMode } from '../domain/lease.ts';
@@ -117,12 +117,12 @@ export class LeaseService implements LockService {
     return this.#deps.sessionDesk.create(caller, request);
   }
 
-  async heartbeat(caller: Caller, sessionId: string): Promise<{ readonly expiresInMs: number; readonly lost: readonly string[] }> {
-    return this.#deps.sessionDesk.heartbeat(caller, sessionId);
+  heartbeat(caller: Caller, sessionId: string): Promise<{ readonly expiresInMs: number; readonly lost: readonly string[] }> {
+    return this.#onSession(caller, async () => this.#deps.sessionDesk.heartbeat(caller, sessionId));
   }
 
   endSession(caller: Caller, sessionId: string): Promise<void> {
-    return this.#deps.sessionDesk.end(caller, sessionId);
+    return this.#onSession(caller, () => this.#deps.sessionDesk.end(caller, sessionId));
   }
 
   endSessionByRef(caller: Caller, sessionRef: string): Promise<void> {
@@ -160,6 +160,17 @@ export class LeaseService implements LockService {
       if (!owns(caller.principal, lease.terms.principal)) throw notOwner();
       return work(lease);
     });
+  }
+
+  /** Somebody else's session is a refused decision about the life of leases; one that is gone is none. */
+  async #onSession<T>(caller: Caller, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (thrown) {
+      const { code } = asGatewayError(thrown);
+      if (code === 'forbidden') await this.#deps.refusals.record(caller, code, { resource: null, leaseRef: null });
+      throw thrown;
+    }
   }
 
   /** 409 on every operation of an ended lease, however late it comes (R14, R30): nothing brings it back. */

@@ -47,12 +47,12 @@ export class Refusals {
       // The client is gone: there is nobody to refuse, and the end of its wait has a record of its own.
       if (signal?.aborted === true) throw thrown;
       const error = asGatewayError(thrown);
-      if (!NOT_REFUSALS.has(error.code)) await this.#record(caller, error.code, subject());
+      if (!NOT_REFUSALS.has(error.code)) await this.record(caller, error.code, subject());
       throw error;
     }
   }
 
-  async #record(
+  async record(
     caller: Caller,
     code: ErrorCode,
     { resource, leaseRef }: { readonly resource: Resource | null; readonly leaseRef: string | null },
@@ -61,7 +61,6 @@ export class Refusals {
     const owner = leaseRef === null ? {} : { owner: { principal: caller.principal.name, clientId: caller.clientId, leaseRef } };
     const mark = resource === null ? null : this.#deps.markOf(resource.key);
     const record = this.#deps.audit.draft({ action, resource, outcome: 'rejected', code, status: this.#deps.statusOf(code), caller, mark, ...owner });
-    if (resource === null) this.#deps.log.refusedEarly(record);
-    else await this.#deps.log.refused(record);
+    await this.#deps.log.refused(record);
   }
 }

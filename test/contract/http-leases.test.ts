@@ -14,7 +14,7 @@ beforeEach(() => {
   Object.assign(server.deps.locks, { refusal: null, view: leaseView(), created: true });
   server.deps.locks.calls.length = 0;
   server.deps.refusals.durable.length = 0;
-  server.deps.refusals.early.length = 0;
+  server.deps.refusals.durable.length = 0;
 });
 const api = () => request(server.url);
 const lastCall = () => server.deps.locks.calls.at(-1);
@@ -142,7 +142,7 @@ test('a lease on a lock-only volume is taken; on no volume it is 404, audited', 
   await api().post('/v1/leases').send({ resource: 'jobs/nightly' }).expect(201);
   const answer = await api().post('/v1/leases').send({ resource: 'nowhere/a' }).expect(404);
   expect(answer.body).toMatchObject({ code: 'volume_not_found' });
-  expect(server.deps.refusals.early).toMatchObject([{ action: 'lease_refuse', code: 'volume_not_found' }]);
+  expect(server.deps.refusals.durable).toMatchObject([{ action: 'lease_refuse', code: 'volume_not_found' }]);
 });
 
 test('what is not JSON is told so', async () => {

@@ -211,3 +211,43 @@ describe('secrets', () => {
     expect(textOf(shown[0] ?? { status: 0, headers: {}, bytes: Buffer.alloc(0) })).toContain(held.lease_ref);
   });
 });
+
+describe('a refused principal', () => {
+  const forbidden = (query: Record<string, string>) => as('auditor').audit({ code: 'forbidden', ...query });
+
+  it('has a record of its own, under the action that it tried and with the resource that the body names', async () => {
+    for (const name of ['writer', 'rival', 'clerk'])
+      expect(verdictOf(await as(name).post('/v1/admin/locks/break', { resource: 'v/mine', reason: 'r' }))).toBe('403 forbidden');
+    expect(verdictOf(await as('reader').post('/v1/admin/doctor/fixes', { finding_id: 'f' }))).toBe('403 forbidden');
+    expect(verdictOf(await as('rival').send('DELETE', '/v1/admin/sessions/sr_1'))).toBe('403 forbidden');
+    expect(verdictOf(await as('reader').post('/v1/leases', { resources: ['v/one', 'v/two'] }))).toBe('403 forbidden');
+    const breaks = await forbidden({ action: 'lease_break', path: 'mine' });
+    expect(breaks.map(({ principal, volume, count, status }) => [principal, volume, count, status])).toEqual([
+      ['clerk', 'v', 1, 403],
+      ['rival', 'v', 1, 403],
+      ['writer', 'v', 1, 403],
+    ]);
+    expect(await forbidden({ action: 'doctor_fix' })).toMatchObject([{ principal: 'reader', count: 1 }]);
+    expect(await forbidden({ action: 'lease_break', principal: 'rival' })).toMatchObject([{ path: null }, { path: 'mine' }]);
+    expect(await forbidden({ action: 'lease_refuse', path: 'one' })).toMatchObject([{ principal: 'reader', volume: 'v' }]);
+  });
+
+  it('learns nothing about the form of its question: 403 whatever the body is', async () => {
+    const broken = { headers: { 'content-type': 'application/json' }, body: '{"resource":' };
+    expect(verdictOf(await as('writer').send('POST', '/v1/admin/locks/break', broken))).toBe('403 forbidden');
+    expect(verdictOf(await as('writer').post('/v1/admin/locks/break', {}))).toBe('403 forbidden');
+    expect(verdictOf(await as('writer').post('/v1/admin/locks/break', { resource: 'v/../x' }))).toBe('403 forbidden');
+  });
+
+  it('that heartbeats or ends somebody else’s session is recorded, and equal ones within a second are counted', async () => {
+    const { session_id: id } = jsonOf<{ session_id: string }>(await as('writer').post('/v1/sessions', {}));
+    const stranger = as('rival').with({ 'x-client-id': 'stranger' });
+    for (let i = 0; i < 3; i += 1) expect(verdictOf(await stranger.send('POST', `/v1/sessions/${id}/heartbeat`))).toBe('403 forbidden');
+    expect(jsonOf(await stranger.post('/v1/sessions/heartbeats', { session_ids: [id] }))).toMatchObject({ sessions: [{ code: 'forbidden' }] });
+    expect(verdictOf(await stranger.send('DELETE', `/v1/sessions/${id}`))).toBe('403 forbidden');
+    const records = await forbidden({ client_id: 'stranger' });
+    for (const record of records) expect(record).toMatchObject({ action: 'lease_refuse', principal: 'rival', status: 403, outcome: 'rejected' });
+    expect(records.reduce((sum, { count }) => sum + count, 0)).toBe(5);
+    expect((await as('writer').send('POST', `/v1/sessions/${id}/heartbeat`)).status).toBe(200);
+  });
+});

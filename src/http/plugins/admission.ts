@@ -6,6 +6,7 @@ import fp from 'fastify-plugin';
 import { roleRefusal } from '../../domain/access.ts';
 import { GatewayError, refuse } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { subjectFromText } from '../../domain/named-resource.ts';
 import type { HttpDeps, TlsPeer } from '../http-deps.ts';
 import type { RequestState } from '../request-state.ts';
 import { namedTarget } from '../request-target.ts';
@@ -39,7 +40,17 @@ export const admission = fp(
       request.state.principal = await deps.authenticate(request.headers, peerOf(request));
       const refusal = roleRefusal(request.state.principal, request.routeOptions.config.access ?? 'any');
       if (refusal === null) return;
-      request.state.subject = subjectOf(request.originalUrl);
+      if (request.routeOptions.config.namedBy === undefined) {
+        request.state.subject = subjectOf(request.originalUrl);
+        throw refusal;
+      }
+      request.state.roleRefusal = refusal;
+    });
+    // A small JSON body names the resource: it is read for the record (who tried to break what), and looked at for nothing else.
+    app.addHook('preValidation', async (request) => {
+      const { roleRefusal: refusal } = request.state;
+      if (refusal === null) return;
+      request.state.subject = subjectInBody(request.body, request.routeOptions.config.namedBy ?? []);
       throw refusal;
     });
     if (settings.rateLimitPerSecond > 0) await app.register(rateLimit, rateOptions(settings.rateLimitPerSecond));
@@ -90,4 +101,14 @@ function subjectOf(target: string): RequestState['subject'] {
     // Not a resource, or not a valid one: the record is about the principal alone.
     return null;
   }
+}
+
+/** The same for a body: of several resources the first. */
+function subjectInBody(body: unknown, members: readonly string[]): RequestState['subject'] {
+  if (typeof body !== 'object' || body === null) return null;
+  for (const member of members) {
+    const named: unknown = [Reflect.get(body, member)].flat()[0];
+    if (typeof named === 'string') return subjectFromText(named);
+  }
+  return null;
 }

@@ -14,7 +14,7 @@ export const problems = fp(
     app.addHook('onRoute', ({ url, method }) => table.add(url, [method].flat()));
 
     app.setErrorHandler(async (thrown, request, reply) => {
-      const error = await recorded(deps, request, fromFramework(thrown));
+      const error = await recorded(deps, request, standing(request, fromFramework(thrown)));
       if (error.code === 'internal')
         deps.log.error({ err: error.cause ?? error, request_id: request.id, route: request.routeOptions.url }, 'request failed');
       return sendProblem(reply, error);
@@ -30,6 +30,11 @@ export const problems = fp(
   },
   { name: 'problems', dependencies: ['arrival'] },
 );
+
+/** Whoever may not ask at all learns that, and nothing about the form of the question. */
+function standing({ state }: FastifyRequest, error: GatewayError): GatewayError {
+  return state.roleRefusal === null || error.code === 'rate_limited' ? error : state.roleRefusal;
+}
 
 /** When the refusal cannot be made durable, that is what the client learns (fail closed); nothing was changed either way. */
 async function recorded(deps: HttpDeps, request: FastifyRequest, error: GatewayError): Promise<GatewayError> {

@@ -48,7 +48,7 @@ function lockAdministration(app: TypedApp, { deps }: RouteOptions): void {
   app.post(
     '/v1/admin/locks/break',
     {
-      config: { access: 'admin', action: 'lease_break' },
+      config: { access: 'admin', action: 'lease_break', namedBy: ['resource'] },
       schema: {
         tags: ['admin'],
         summary: 'End somebody’s lease: fences first',
@@ -86,7 +86,7 @@ function lockAdministration(app: TypedApp, { deps }: RouteOptions): void {
   app.delete(
     '/v1/admin/sessions/:session_ref',
     {
-      config: { access: 'admin' },
+      config: { access: 'admin', action: 'lease_break' },
       schema: {
         tags: ['admin'],
         summary: 'End somebody’s session',
@@ -95,7 +95,6 @@ function lockAdministration(app: TypedApp, { deps }: RouteOptions): void {
       },
     },
     async (request, reply) => {
-      handOver(request);
       await deps.locks.endSessionByRef(callerOf(request), request.params.session_ref);
       return reply.code(204).send();
     },

@@ -30,7 +30,7 @@ function acquireRoute(app: TypedApp, { deps }: RouteOptions): void {
   app.post(
     '/v1/leases',
     {
-      config: { access: 'write', action: 'lease_refuse', newWork: true },
+      config: { access: 'write', action: 'lease_refuse', namedBy: ['resource', 'resources'], newWork: true },
       schema: {
         tags: ['leases'],
         summary: 'Take a lease, or stand in line for one',

@@ -13,7 +13,12 @@ const MS_PER_SECOND = 1_000;
 const SESSION = '/v1/sessions/:session_id';
 
 /** Sessions: one heartbeat renews all that a client holds. */
-export function sessionRoutes(app: TypedApp, { deps }: RouteOptions): void {
+export function sessionRoutes(app: TypedApp, options: RouteOptions): void {
+  lifeRoutes(app, options);
+  heartbeatRoutes(app, options);
+}
+
+function lifeRoutes(app: TypedApp, { deps }: RouteOptions): void {
   app.post(
     '/v1/sessions',
     {
@@ -34,10 +39,30 @@ export function sessionRoutes(app: TypedApp, { deps }: RouteOptions): void {
     },
   );
 
+  app.delete(
+    SESSION,
+    {
+      config: { access: 'write', action: 'lease_refuse' },
+      schema: {
+        tags: ['sessions'],
+        summary: 'End a session: releases all its leases',
+        params: SessionParams,
+        response: answers({ 204: { description: 'Ended', schema: null } }, SESSION_CODES),
+      },
+    },
+    async (request, reply) => {
+      handOver(request);
+      await deps.locks.endSession(callerOf(request), request.params.session_id);
+      return reply.code(204).send();
+    },
+  );
+}
+
+function heartbeatRoutes(app: TypedApp, { deps }: RouteOptions): void {
   app.post(
     `${SESSION}/heartbeat`,
     {
-      config: { access: 'write' },
+      config: { access: 'write', action: 'lease_refuse' },
       schema: {
         tags: ['sessions'],
         summary: 'Renew a session and all its leases',
@@ -46,6 +71,7 @@ export function sessionRoutes(app: TypedApp, { deps }: RouteOptions): void {
       },
     },
     async (request) => {
+      handOver(request);
       const { expiresInMs, lost } = await deps.locks.heartbeat(callerOf(request), request.params.session_id);
       return { expires_in_ms: Math.round(expiresInMs), lost };
     },
@@ -54,7 +80,7 @@ export function sessionRoutes(app: TypedApp, { deps }: RouteOptions): void {
   app.post(
     '/v1/sessions/heartbeats',
     {
-      config: { access: 'write' },
+      config: { access: 'write', action: 'lease_refuse' },
       schema: {
         tags: ['sessions'],
         summary: 'Renew many sessions',
@@ -73,6 +99,7 @@ export function sessionRoutes(app: TypedApp, { deps }: RouteOptions): void {
     },
     async (request, reply) => {
       const caller = callerOf(request);
+      handOver(request);
       let retryAfterMs = 0;
       const sessions = await Promise.all(
         request.body.session_ids.map(async (sessionId) => {
@@ -91,24 +118,6 @@ export function sessionRoutes(app: TypedApp, { deps }: RouteOptions): void {
       // After a restart sessions are taken in at a bounded rate: when to send those again that were told to wait.
       if (retryAfterMs > 0) reply.header('retry-after', String(Math.ceil(retryAfterMs / MS_PER_SECOND)));
       return { sessions };
-    },
-  );
-
-  app.delete(
-    SESSION,
-    {
-      config: { access: 'write' },
-      schema: {
-        tags: ['sessions'],
-        summary: 'End a session: releases all its leases',
-        params: SessionParams,
-        response: answers({ 204: { description: 'Ended', schema: null } }, SESSION_CODES),
-      },
-    },
-    async (request, reply) => {
-      handOver(request);
-      await deps.locks.endSession(callerOf(request), request.params.session_id);
-      return reply.code(204).send();
     },
   );
 }

@@ -14,7 +14,7 @@ export function transferRoutes(app: TypedApp, { deps }: RouteOptions): void {
     app.post(
       url,
       {
-        config: { access: 'write', action, newWork: true, documentedHeaders: WriteHeaders },
+        config: { access: 'write', action, namedBy: ['to'], newWork: true, documentedHeaders: WriteHeaders },
         schema: {
           tags: ['files'],
           summary,
