@@ -173,6 +173,11 @@ export class Lease implements Claim, Timed {
     return this.phase !== 'over' && this.decided === null;
   }
 
+  /** From the request to become exclusive until what came of it may be told: decided is not yet told. */
+  get becomingExclusive(): boolean {
+    return this.upgrading || (this.phase === 'held' && this.mode === 'exclusive' && this.told?.mode === 'shared');
+  }
+
   /** When it ends by itself (R2): the earlier of its own time to live and its session's, and the longest hold. */
   get deadlineMs(): number {
     const session = this.terms.session;

@@ -59,8 +59,9 @@ export class LeaseService implements LockService {
     if (lease === null) return this.#forgotten(leaseId);
     if (!owns(caller.principal, lease.terms.principal)) throw notOwner();
     this.#polled(lease);
-    if (waitMs > 0 && (lease.state === 'waiting' || lease.upgrading)) {
-      const outcome = await waitForChange(lease, this.#deps.clock, waitMs, signal);
+    const untilMs = this.#deps.clock.monotonicMs() + waitMs;
+    for (let restMs = waitMs; restMs > 0 && undecided(lease); restMs = untilMs - this.#deps.clock.monotonicMs()) {
+      const outcome = await waitForChange(lease, this.#deps.clock, restMs, signal);
       if (outcome === 'aborted') throw signal.reason;
       this.#deps.desk.now();
       this.#polled(lease);
@@ -189,4 +190,9 @@ export class LeaseService implements LockService {
     if (lostAt === null) throw refuse('lease_not_found', 'There is no such lease.');
     return this.#deps.views.forgotten(leaseId, { leaseRef, reason: 'lost', endedAt: lostAt });
   }
+}
+
+/** What a poll waits for the end of: a place in line, or an upgrade that is not granted, refused or given up as far as may be told. */
+function undecided(lease: Lease): boolean {
+  return lease.state === 'waiting' || lease.becomingExclusive;
 }

@@ -61,7 +61,7 @@ export class LockViews {
       expiresInMs,
       leaseExpiresAt: live && granted !== null ? rfc3339(this.#deps.clock.wallMs() + expiresInMs) : null,
       grantedAt: granted === null ? null : lease.grantedAt,
-      queuePosition: this.#deps.coordinator.position(lease) ?? (lease.upgrading ? 1 : null),
+      queuePosition: this.#deps.coordinator.position(lease) ?? (lease.becomingExclusive ? 1 : null),
       acquiredZnodePath: granted === null ? null : this.#deps.coordinator.nodePath(lease),
       reason: decided?.end.reason ?? lease.failure?.code ?? (Number.isFinite(lease.breaksAtMs) ? 'breaking' : null),
       metadata: terms.metadata,

@@ -40,6 +40,24 @@ describe.each(COORDINATORS)('converting ($coordinator)', ({ LockLab }) => {
     lab.locks.writeLeases.pin(A, tokenOf(upgraded)).leave();
   });
 
+  it('a poll of an upgrade waits on while its grant is decided but not durable, and shows its place when its time runs out before', async () => {
+    const lab = new LockLab();
+    const mine = await lab.acquire(A, { mode: 'shared' });
+    const other = await lab.acquire(A, { mode: 'shared' });
+    await convert(lab, mine.leaseId, 'exclusive');
+    lab.journal.hold();
+    const released = lab.release(other.leaseId);
+    await settle();
+    expect(await lab.during(lab.lease(mine.leaseId, 1), 10, 1)).toMatchObject({ mode: 'shared', state: 'held', queuePosition: 1 });
+    const poll = lab.lease(mine.leaseId, 10_000);
+    await settle();
+    lab.journal.release();
+    await released;
+    const upgraded = await poll;
+    expect(upgraded).toMatchObject({ mode: 'exclusive', state: 'held', queuePosition: null });
+    expect(tokenOf(upgraded)).toBeGreaterThan(tokenOf(mine));
+  });
+
   it('a second upgrader is refused at once', async () => {
     const lab = new LockLab();
     const [one, two] = [await lab.acquire(A, { mode: 'shared' }), await lab.acquire(A, { mode: 'shared' })];
