@@ -23,6 +23,16 @@ export function rfc3339(wallMs: number): string {
   return new Date(wallMs).toISOString();
 }
 
+/**
+ * Where a time of day before this start of the process lies on the monotonic clock, which a restart begins anew: the only use of the wall
+ * clock for an age, made once. Never later than now, so a wall clock that went back makes nothing older than it can be shown to be.
+ * @param at RFC 3339
+ */
+export function monotonicMsOf(at: string, clock: Clock): number {
+  const ageMs = clock.wallMs() - Date.parse(at);
+  return clock.monotonicMs() - (Number.isFinite(ageMs) ? Math.max(0, ageMs) : 0);
+}
+
 /** An unguessable URL-safe name of `count` random bytes. */
 export function randomName(random: Random, count: number): string {
   return Buffer.from(random.bytes(count)).toString('base64url');

@@ -1,4 +1,4 @@
-import { type Clock, rfc3339 } from '../domain/clock.ts';
+import { type Clock, monotonicMsOf, rfc3339 } from '../domain/clock.ts';
 import { type GatewayError, refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { Pin } from '../domain/lease.ts';
@@ -81,7 +81,7 @@ export class LeaseDesk implements LeaseEvents {
   restore(lease: Lease, told: NonNullable<Lease['told']>, grantedAt: string): void {
     lease.phase = 'held';
     lease.grantedAt = grantedAt;
-    lease.grantedMs = this.#deps.clock.monotonicMs();
+    lease.grantedMs = monotonicMsOf(grantedAt, this.#deps.clock);
     this.#deps.table.add(lease);
     this.#deps.table.tell(lease, told);
   }

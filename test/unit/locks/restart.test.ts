@@ -31,6 +31,41 @@ describe('a restart', () => {
     expect((await after.lease(implied.leaseId)).state).toBe('expired');
   });
 
+  it('does not begin ages anew: of a hold, of its maximum, and in the list', async () => {
+    const lab = new LockLab();
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 3_600_000, clientId: null });
+    const [bounded, free] = [
+      await lab.acquire(A, { sessionId, ttlMs: 3_600_000, maxHoldMs: 300_000 }),
+      await lab.acquire(B, { sessionId, ttlMs: 3_600_000 }),
+    ];
+    lab.clock.advance(298_000);
+    const after = await lab.restarted();
+    expect([...after.locks.conditions()].map(({ ageMs }) => ageMs)).toEqual([299_000, 299_000]);
+    const older = (olderThanMs: number) => after.locks.service.locks({ olderThanMs, limit: 10, cursor: null });
+    expect((await older(299_000)).locks).toHaveLength(2);
+    expect((await older(299_001)).locks).toEqual([]);
+    after.clock.advance(999);
+    expect((await after.lease(bounded.leaseId)).state).toBe('held');
+    after.clock.advance(1);
+    await settle();
+    expect(await after.lease(bounded.leaseId)).toMatchObject({ state: 'expired', reason: 'max_hold' });
+    expect(after.journal.marks.get(A.key)?.token).toBeGreaterThan(tokenOf(bounded));
+    expect((await after.lease(free.leaseId)).state).toBe('held');
+  });
+
+  it('ends a hold whose maximum was over before the restart at once, fenced first', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: 60_000, maxHoldMs: 1_000 });
+    lab.clock.advance(999);
+    const after = await lab.restarted();
+    after.clock.advance(0);
+    await settle();
+    expect(await after.lease(lease.leaseId)).toMatchObject({ state: 'expired', reason: 'max_hold' });
+    expect(after.journal.marks.get(A.key)?.token).toBeGreaterThan(tokenOf(lease));
+    const fence = after.journal.marks.get(A.key)?.token ?? 0n;
+    expect(tokenOf(await after.acquire(A))).toBeGreaterThan(fence);
+  });
+
   it('brings a lease back with the time to live that a renewal gave it', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A, { ttlMs: 2_000 });
