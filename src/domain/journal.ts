@@ -2,7 +2,7 @@ import type { AuditAction, AuditDraft, AuditFilter, AuditPage, AuditRecord, Chai
 import type { ErrorCode } from './errors.ts';
 import type { FencingToken } from './fencing-token.ts';
 import type { Intent } from './intent.ts';
-import type { LeaseMode } from './lease.ts';
+import type { LeaseEndState, LeaseMode } from './lease.ts';
 import type { Resource } from './resource.ts';
 
 /**
@@ -50,11 +50,18 @@ export interface StoredSession {
   readonly implied: boolean;
 }
 
+/** Known for an hour. */
 export interface EndedLease {
   readonly leaseRef: string;
+  readonly state: LeaseEndState;
   readonly reason: string;
   readonly endedAt: string;
+  /** As it was held; `null` when it never was, or ended under an older program. */
+  readonly lease: StoredLease | null;
 }
+
+/** A lease that ended without its client's doing. */
+export type LostLease = Pick<StoredLease, 'leaseId' | 'sessionId'> & Pick<EndedLease, 'endedAt'>;
 
 /** The stored answer of a request with an `Idempotency-Key`. */
 export interface StoredAnswer {
@@ -95,7 +102,7 @@ export type JournalOp =
       readonly answer: StoredAnswer | null;
     }
   | { readonly op: 'lease_put'; readonly lease: StoredLease }
-  | { readonly op: 'lease_end'; readonly leaseRef: string; readonly reason: string; readonly endedAt: string }
+  | ({ readonly op: 'lease_end' } & Omit<EndedLease, 'lease'>)
   | { readonly op: 'session_put'; readonly session: StoredSession }
   | { readonly op: 'session_end'; readonly sessionRef: string }
   /** A hold-back after an unclean end; after a restart it is served again in full. `null`: over. */
@@ -168,6 +175,8 @@ export interface JournalStart {
   knows(operationId: string): OperationKnown;
   leases(): readonly StoredLease[];
   sessions(): readonly StoredSession[];
+  /** Ended within the hour without their clients' doing, oldest first. */
+  lostLeases(): Iterable<LostLease>;
   lockDelays(): readonly { readonly resourceKey: string; readonly delayMs: number }[];
   highestMark(): FencingToken | null;
 }

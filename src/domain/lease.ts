@@ -5,6 +5,7 @@ import type { Resource } from './resource.ts';
 
 export type LeaseMode = 'exclusive' | 'shared';
 export type LeaseState = 'waiting' | 'held' | 'ending' | 'released' | 'expired' | 'broken' | 'lost' | 'cancelled';
+export type LeaseEndState = Exclude<LeaseState, 'waiting' | 'held' | 'ending'>;
 
 /** A live lease as the write protocol sees it. */
 export interface HeldLease {

@@ -6,7 +6,7 @@ import { toJsonText } from './json-text.ts';
 export class LeaseWriter {
   readonly #putLease: Statement<[string, string]>;
   readonly #removeLease: Statement<[string]>;
-  readonly #putEnded: Statement<[string, string, string, number]>;
+  readonly #putEnded: Statement<[string, string, string, string, number, string]>;
   readonly #putSession: Statement<[string, string]>;
   readonly #removeSession: Statement<[string]>;
   readonly #putDelay: Statement<[string, number]>;
@@ -15,7 +15,13 @@ export class LeaseWriter {
   constructor(db: Database) {
     this.#putLease = db.prepare('INSERT OR REPLACE INTO leases (lease_ref, body) VALUES (?, ?)');
     this.#removeLease = db.prepare('DELETE FROM leases WHERE lease_ref = ?');
-    this.#putEnded = db.prepare('INSERT OR REPLACE INTO ended_leases (lease_ref, reason, ended_at, stored_ms) VALUES (?, ?, ?, ?)');
+    // An end may be written twice (it travels again with the next grant); the second time the lease is not there any more.
+    this.#putEnded = db.prepare(
+      `INSERT INTO ended_leases (lease_ref, state, reason, ended_at, stored_ms, body)
+       VALUES (?, ?, ?, ?, ?, (SELECT body FROM leases WHERE lease_ref = ?))
+       ON CONFLICT (lease_ref) DO UPDATE SET state = excluded.state, reason = excluded.reason, ended_at = excluded.ended_at,
+         stored_ms = excluded.stored_ms, body = coalesce(excluded.body, body)`,
+    );
     this.#putSession = db.prepare('INSERT OR REPLACE INTO sessions (session_ref, body) VALUES (?, ?)');
     this.#removeSession = db.prepare('DELETE FROM sessions WHERE session_ref = ?');
     this.#putDelay = db.prepare('INSERT OR REPLACE INTO lock_delays (resource_key, delay_ms) VALUES (?, ?)');
@@ -26,9 +32,10 @@ export class LeaseWriter {
     this.#putLease.run(lease.leaseRef, toJsonText(lease));
   }
 
-  end(ended: EndedLease): void {
-    this.#removeLease.run(ended.leaseRef);
-    this.#putEnded.run(ended.leaseRef, ended.reason, ended.endedAt, Date.now());
+  /** What it was moves to its end. */
+  end({ leaseRef, state, reason, endedAt }: Omit<EndedLease, 'lease'>): void {
+    this.#putEnded.run(leaseRef, state, reason, endedAt, Date.now(), leaseRef);
+    this.#removeLease.run(leaseRef);
   }
 
   putSession(session: StoredSession): void {

@@ -1,6 +1,6 @@
 import type { Database, Statement } from 'better-sqlite3';
 import type { AuditRecord } from '../domain/audit-record.ts';
-import type { EndedLease, IdempotencyRow, IdempotencyScope, Mark, OperationKey, StoredAnswer } from '../domain/journal.ts';
+import type { EndedLease, IdempotencyRow, IdempotencyScope, Mark, OperationKey, StoredAnswer, StoredLease } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AuditRow, recordOf } from './audit-row.ts';
 import { fromJsonText } from './json-text.ts';
@@ -13,7 +13,7 @@ const IS_OPERATION = `superseded_by IS NULL AND operation_id IS NOT NULL AND act
 /** The reads that answer from one or a few rows, each by an index. */
 export class Lookups {
   readonly #mark: Statement<[string], MarkRow>;
-  readonly #ended: Statement<[string], EndedLease>;
+  readonly #ended: Statement<[string], Omit<EndedLease, 'lease'> & { readonly body: string | null }>;
   readonly #idempotent: Statement<[string, string, string, string, number], { fingerprint: string; operation_id: string; answer: string }>;
   readonly #byOperation: Statement<[string], AuditRow>;
   readonly #ofRequest: Statement<[string], string>;
@@ -21,7 +21,7 @@ export class Lookups {
 
   constructor(db: Database) {
     this.#mark = db.prepare<[string], MarkRow>('SELECT token, lease_ref, principal, ever_named FROM marks WHERE resource_key = ?').safeIntegers();
-    this.#ended = db.prepare('SELECT lease_ref AS leaseRef, reason, ended_at AS endedAt FROM ended_leases WHERE lease_ref = ?');
+    this.#ended = db.prepare('SELECT lease_ref AS leaseRef, state, reason, ended_at AS endedAt, body FROM ended_leases WHERE lease_ref = ?');
     this.#idempotent = db.prepare(
       'SELECT fingerprint, operation_id, answer FROM idempotency WHERE principal = ? AND key = ? AND method = ? AND path = ? AND at_ms > ?',
     );
@@ -48,7 +48,10 @@ export class Lookups {
   }
 
   endedLease(leaseRef: string): EndedLease | null {
-    return this.#ended.get(leaseRef) ?? null;
+    const row = this.#ended.get(leaseRef);
+    if (row === undefined) return null;
+    const { body, ...ended } = row;
+    return { ...ended, lease: body === null ? null : (fromJsonText(body) as StoredLease) };
   }
 
   idempotent(scope: IdempotencyScope, nowMs: number): IdempotencyRow | null {

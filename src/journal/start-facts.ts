@@ -1,7 +1,7 @@
 import type { Database, Statement } from 'better-sqlite3';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
 import type { Intent } from '../domain/intent.ts';
-import type { JournalStart, OperationKnown, StoredLease, StoredSession } from '../domain/journal.ts';
+import type { JournalStart, LostLease, OperationKnown, StoredLease, StoredSession } from '../domain/journal.ts';
 import { IntentReader } from './intent-rows.ts';
 import { InternalFacts } from './internal-facts.ts';
 import { fromJsonText } from './json-text.ts';
@@ -22,6 +22,7 @@ export class StartFacts implements JournalStart {
   readonly #incarnations: Statement<[string], string>;
   readonly #leases: Statement<[], string>;
   readonly #sessions: Statement<[], string>;
+  readonly #lost: Statement<[], LostLease>;
   readonly #delays: Statement<[], { resourceKey: string; delayMs: number }>;
   readonly #highest: Statement<[], bigint | null>;
 
@@ -41,6 +42,10 @@ export class StartFacts implements JournalStart {
     this.#incarnations = db.prepare<[string], string>('SELECT incarnation FROM incarnations WHERE volume = ? ORDER BY incarnation').pluck();
     this.#leases = db.prepare<[], string>('SELECT body FROM leases').pluck();
     this.#sessions = db.prepare<[], string>('SELECT body FROM sessions').pluck();
+    this.#lost = db.prepare(
+      `SELECT body ->> '$.leaseId' AS leaseId, body ->> '$.sessionId' AS sessionId, ended_at AS endedAt FROM ended_leases
+       WHERE state IN ('expired', 'broken', 'lost') AND body IS NOT NULL ORDER BY stored_ms`,
+    );
     this.#delays = db.prepare('SELECT resource_key AS resourceKey, delay_ms AS delayMs FROM lock_delays');
     this.#highest = db.prepare<[], bigint | null>('SELECT max(token) FROM marks').pluck().safeIntegers();
     // What the predecessor left unsettled is in flight again until recovery has looked at it.
@@ -80,6 +85,10 @@ export class StartFacts implements JournalStart {
 
   sessions(): readonly StoredSession[] {
     return this.#sessions.all().map((body) => fromJsonText(body) as StoredSession);
+  }
+
+  lostLeases(): Iterable<LostLease> {
+    return this.#lost.iterate();
   }
 
   lockDelays(): readonly { readonly resourceKey: string; readonly delayMs: number }[] {

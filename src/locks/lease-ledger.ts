@@ -257,7 +257,8 @@ function raise(lease: Lease, resource: Resource, token: FencingToken): JournalOp
 }
 
 function leaseEnd(lease: Lease): JournalOp {
-  return { op: 'lease_end', leaseRef: lease.leaseRef, reason: lease.decided?.end.reason ?? 'lost', endedAt: lease.decided?.endedAt ?? '' };
+  const { decided, leaseRef } = lease;
+  return { op: 'lease_end', leaseRef, state: decided?.end.state ?? 'lost', reason: decided?.end.reason ?? 'lost', endedAt: decided?.endedAt ?? '' };
 }
 
 function sessionPut(session: Session): JournalOp {

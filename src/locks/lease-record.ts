@@ -1,7 +1,7 @@
 import type { AuditAction } from '../domain/audit-record.ts';
 import type { ErrorCode, GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
-import type { LeaseMode, LeaseState } from '../domain/lease.ts';
+import type { LeaseEndState, LeaseMode, LeaseState } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Claim, DeadlockStep } from './coordinator.ts';
@@ -9,11 +9,9 @@ import type { Timed } from './deadlines.ts';
 import { Holds } from './holds.ts';
 import type { Session } from './session.ts';
 
-export type EndState = Exclude<LeaseState, 'waiting' | 'held' | 'ending'>;
-
 /** Why and how a lease ends. */
 export interface End {
-  readonly state: EndState;
+  readonly state: LeaseEndState;
   readonly reason: string;
   readonly action: AuditAction;
   readonly code: ErrorCode | null;

@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
-import type { Journal } from '../domain/journal.ts';
+import type { EndedLease, Journal } from '../domain/journal.ts';
 import type { LeaseMode } from '../domain/lease.ts';
 import type { AcquireRequest, LeaseView, LockFilter, LockService, LockView, SessionView } from '../domain/lock-api.ts';
 import type { Caller } from '../domain/principal.ts';
@@ -56,7 +56,7 @@ export class LeaseService implements LockService {
     checkWait(waitMs);
     this.#deps.desk.now();
     const lease = this.#deps.table.byRef(leaseRefOf(leaseId));
-    if (lease === null) return this.#forgotten(leaseId);
+    if (lease === null) return this.#deps.views.forgotten(leaseId, await this.#forgotten(caller, leaseId));
     if (!owns(caller.principal, lease.terms.principal)) throw notOwner();
     this.#polled(lease);
     const untilMs = this.#deps.clock.monotonicMs() + waitMs;
@@ -102,7 +102,7 @@ export class LeaseService implements LockService {
   async release(caller: Caller, leaseId: string, options: { readonly holdId: string | null; readonly all: boolean }): Promise<void> {
     if (this.#deps.table.byRef(leaseRefOf(leaseId)) === null) {
       this.#deps.desk.now();
-      await this.#forgotten(leaseId);
+      await this.#forgotten(caller, leaseId);
       return;
     }
     await this.#onLease(caller, leaseId, async (lease) => {
@@ -155,8 +155,8 @@ export class LeaseService implements LockService {
     const subject = () => ({ resource: lease?.resources[0] ?? null, leaseRef: lease?.leaseRef ?? null });
     return this.#deps.refusals.recorded(caller, null, subject, async () => {
       if (lease === null) {
-        const ended = await this.#forgotten(leaseId);
-        throw refuse('lease_not_held', 'The lease has ended.', { reason: ended.reason });
+        const { state, reason, endedAt } = await this.#forgotten(caller, leaseId);
+        throw refuse('lease_not_held', 'The lease is not held.', { state, reason, ended_at: endedAt });
       }
       if (!owns(caller.principal, lease.terms.principal)) throw notOwner();
       return work(lease);
@@ -181,14 +181,17 @@ export class LeaseService implements LockService {
     return refuse('lease_not_held', 'The lease is not held.', { state, reason: decided?.end.reason ?? null, ended_at: decided?.endedAt ?? null });
   }
 
-  /** Not in memory: it ended before a restart, or was a waiter of an earlier process, which nobody will serve. Throws `lease_not_found`. */
-  async #forgotten(leaseId: string): Promise<LeaseView> {
+  /** Not in memory: it ended before a restart, or was a waiter of an earlier process, which nobody will serve. Throws `lease_not_found`, `not_lease_owner`. */
+  async #forgotten(caller: Caller, leaseId: string): Promise<EndedLease> {
     const leaseRef = leaseRefOf(leaseId);
     const ended = await this.#deps.journal.endedLease(leaseRef);
-    if (ended !== null) return this.#deps.views.forgotten(leaseId, ended);
-    const lostAt = this.#deps.epochs.lostAt(leaseId);
-    if (lostAt === null) throw refuse('lease_not_found', 'There is no such lease.');
-    return this.#deps.views.forgotten(leaseId, { leaseRef, reason: 'lost', endedAt: lostAt });
+    if (ended !== null) {
+      if (ended.lease !== null && !owns(caller.principal, ended.lease.principal)) throw notOwner();
+      return ended;
+    }
+    const endedAt = this.#deps.epochs.lostAt(leaseId);
+    if (endedAt === null) throw refuse('lease_not_found', 'There is no such lease.');
+    return { leaseRef, state: 'lost', reason: 'lost', endedAt, lease: null };
   }
 }
 

@@ -3,7 +3,6 @@ import { refuse } from '../domain/errors.ts';
 import type { FenceLevel } from '../domain/fence-level.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { EndedLease, Journal } from '../domain/journal.ts';
-import type { LeaseState } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LeaseView, LockFilter, LockParty, LockView } from '../domain/lock-api.ts';
 import type { WatchScope } from '../domain/lock-events.ts';
@@ -27,8 +26,6 @@ export interface LockViewsDeps {
   readonly policy: (volume: string) => VolumePolicy;
   readonly fenceLevel: (volume: string) => FenceLevel | null;
 }
-
-const ENDED_STATES: ReadonlySet<string> = new Set<LeaseState>(['released', 'expired', 'broken', 'lost', 'cancelled']);
 
 /** What people and clients see of leases and locks: from the authoritative state, never from a copy (R26). */
 export class LockViews {
@@ -68,30 +65,29 @@ export class LockViews {
     };
   }
 
-  /** A lease of which only its end is known any more: it ended before a restart. */
-  forgotten(leaseId: string, ended: EndedLease): LeaseView {
-    const state = ENDED_STATES.has(ended.reason) ? (ended.reason as LeaseState) : 'lost';
+  /** A lease that ended before a restart: as it was held, as far as the journal knows. */
+  forgotten(leaseId: string, { leaseRef, state, reason, lease }: EndedLease): LeaseView {
     return {
       leaseId,
-      leaseRef: ended.leaseRef,
-      resources: [],
-      mode: 'exclusive',
+      leaseRef,
+      resources: lease?.resources ?? [],
+      mode: lease?.mode ?? 'exclusive',
       state,
-      fencingToken: null,
+      fencingToken: lease?.token ?? null,
       signedToken: null,
-      clientId: null,
-      sessionId: '',
-      priority: 0,
+      clientId: lease?.clientId ?? null,
+      sessionId: lease?.sessionId ?? '',
+      priority: lease?.priority ?? 0,
       holdCount: 0,
       holdId: null,
-      ttlMs: 0,
+      ttlMs: lease?.ttlMs ?? 0,
       expiresInMs: 0,
       leaseExpiresAt: null,
-      grantedAt: null,
+      grantedAt: lease?.grantedAt ?? null,
       queuePosition: null,
-      acquiredZnodePath: null,
-      reason: ended.reason,
-      metadata: null,
+      acquiredZnodePath: lease?.acquiredZnodePath ?? null,
+      reason,
+      metadata: lease?.metadata ?? null,
     };
   }
 

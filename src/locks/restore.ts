@@ -1,4 +1,4 @@
-import { type Clock, rfc3339 } from '../domain/clock.ts';
+import { type Clock, monotonicMsOf, rfc3339 } from '../domain/clock.ts';
 import type { Journal, JournalOp, JournalStart, StoredLease } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
@@ -38,13 +38,15 @@ export async function restoreLocks(deps: RestoreDeps, start: JournalStart, comeB
   const { coordinator } = deps;
   if (comeBack && coordinator !== null) {
     const sessions = restoreSessions(deps, start);
+    for (const { leaseId, sessionId, endedAt } of start.lostLeases()) sessions.get(sessionId)?.noteLost(leaseId, monotonicMsOf(endedAt, deps.clock));
     // The newest token first: should two claim one resource, the older of them is over.
     const leases = [...start.leases()].sort((a, b) => (a.token < b.token ? 1 : -1));
     for (const stored of leases) {
       const session = sessions.get(stored.sessionId);
-      if (session === undefined || !stored.resources.every(({ volume }) => deps.isVolume(volume)) || contested(coordinator, stored))
+      if (session === undefined || !stored.resources.every(({ volume }) => deps.isVolume(volume)) || contested(coordinator, stored)) {
         lost.push(stored);
-      else coordinator.seat(restoreLease(deps, stored, session), stored.token);
+        session?.noteLost(stored.leaseId, deps.clock.monotonicMs());
+      } else coordinator.seat(restoreLease(deps, stored, session), stored.token);
     }
     for (const session of sessions.values()) {
       // Made for a lease that did not come back.
@@ -110,7 +112,10 @@ function contested(coordinator: SeatingCoordinator<Lease>, stored: StoredLease):
 async function journalLost(deps: RestoreDeps, lost: readonly StoredLease[], sessionRefs: readonly string[]): Promise<void> {
   const endedAt = rfc3339(deps.clock.wallMs());
   const ops: JournalOp[] = [
-    ...lost.flatMap((lease) => [{ op: 'lease_end' as const, leaseRef: lease.leaseRef, reason: 'lost', endedAt }, ...lossRecords(deps.audit, lease)]),
+    ...lost.flatMap((lease) => [
+      { op: 'lease_end' as const, leaseRef: lease.leaseRef, state: 'lost' as const, reason: 'lost', endedAt },
+      ...lossRecords(deps.audit, lease),
+    ]),
     ...sessionRefs.map((sessionRef): JournalOp => ({ op: 'session_end', sessionRef })),
   ];
   for (let i = 0; i < ops.length; i += LIMITS.endsPerUnitMax) await deps.journal.commit(ops.slice(i, i + LIMITS.endsPerUnitMax));

@@ -70,6 +70,28 @@ describe('a restart', () => {
     expect(await again.lease(own)).toMatchObject({ state: 'released' });
   });
 
+  it('says of a lease that ended before it what was said then: to a poll, to a renewal, to the heartbeat', async () => {
+    const before = await started();
+    const locks = new LockClient(before.client);
+    const session = await locks.session({ ttl_ms: 60_000 });
+    const lease = await before.client.lease('locks/broken', { session_id: session.session_id, ttl_ms: 30_000, metadata: { job: 7 } });
+    await locks.break('locks/broken');
+    const said = async (client: LockClient) => {
+      const { request_id: _, ...refusal } = jsonOf<Record<string, unknown>>(await client.renew(lease));
+      return { lease: await client.lease(lease), refusal, lost: jsonOf<{ lost: unknown }>(await client.heartbeat(session)).lost };
+    };
+    const then = await said(locks);
+    expect(then).toMatchObject({
+      lease: { state: 'broken', fencing_token: lease.fencing_token, resources: ['locks/broken'], ttl_ms: 30_000, metadata: { job: 7 } },
+      refusal: { code: 'lease_not_held', state: 'broken', reason: 'broken' },
+      lost: [lease.lease_id],
+    });
+    await before.halt();
+    const after = await started(before.directory);
+    closing.push(() => after.stop());
+    expect(await said(new LockClient(after.client))).toEqual(then);
+  });
+
   it('serves a lock-delay again in full', async () => {
     const before = await started();
     await before.client.lease('locks/delay', { lock_delay_ms: 60_000 });

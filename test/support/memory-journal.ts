@@ -70,6 +70,9 @@ export class MemoryJournal implements Journal, RefusalLog {
   start(): JournalStart {
     const leases = [...this.leases.values()];
     const sessions = [...this.sessions.values()];
+    const lost = [...this.ended.values()].flatMap(({ state, endedAt, lease }) =>
+      lease === null || state === 'released' || state === 'cancelled' ? [] : [{ leaseId: lease.leaseId, sessionId: lease.sessionId, endedAt }],
+    );
     const lockDelays = [...this.lockDelays].map(([resourceKey, delayMs]) => ({ resourceKey, delayMs }));
     let highest: FencingToken | null = null;
     for (const { token } of this.marks.values()) if (highest === null || token > highest) highest = token;
@@ -83,6 +86,7 @@ export class MemoryJournal implements Journal, RefusalLog {
       knows: () => 'never',
       leases: () => leases,
       sessions: () => sessions,
+      lostLeases: () => lost,
       lockDelays: () => lockDelays,
       highestMark: () => highest,
     };
@@ -156,8 +160,9 @@ export class MemoryJournal implements Journal, RefusalLog {
     else if (op.op === 'session_end') this.sessions.delete(op.sessionRef);
     else if (op.op === 'lock_delay') op.delayMs === null ? this.lockDelays.delete(op.resourceKey) : this.lockDelays.set(op.resourceKey, op.delayMs);
     else if (op.op === 'lease_end') {
+      const { op: _, ...ended } = op;
+      this.ended.set(op.leaseRef, { ...ended, lease: this.leases.get(op.leaseRef) ?? this.ended.get(op.leaseRef)?.lease ?? null });
       this.leases.delete(op.leaseRef);
-      this.ended.set(op.leaseRef, { leaseRef: op.leaseRef, reason: op.reason, endedAt: op.endedAt });
     }
   }
 

@@ -105,7 +105,7 @@ describe('what is stored', () => {
       raise('demo/a.txt', 2n ** 63n - 1n),
     ]);
     await first.journal.commit([
-      { op: 'lease_end', leaseRef: 'ended', reason: 'expired', endedAt: '2026-01-01T00:00:01.000Z' },
+      { op: 'lease_end', leaseRef: 'ended', state: 'expired', reason: 'expired', endedAt: '2026-01-01T00:00:01.000Z' },
       { op: 'session_end', sessionRef: 'gone' },
       { op: 'lock_delay', resourceKey: 'demo/e', delayMs: null },
       { op: 'incarnation_gone', volume: 'demo', incarnation: 'i1' },
@@ -126,7 +126,12 @@ describe('what is stored', () => {
     expect(start.journalUuid).toBe(first.start.journalUuid);
     expect(start.gatewayUuid).toBe(first.start.gatewayUuid);
     expect(start.markedAsBackup).toBe(false);
-    expect(await journal.endedLease('ended')).toEqual({ leaseRef: 'ended', reason: 'expired', endedAt: '2026-01-01T00:00:01.000Z' });
+    expect(await journal.endedLease('ended')).toMatchObject({
+      leaseRef: 'ended',
+      state: 'expired',
+      reason: 'expired',
+      endedAt: '2026-01-01T00:00:01.000Z',
+    });
     expect(await journal.endedLease('ref')).toBeNull();
     expect(await journal.mark('demo/a.txt')).toMatchObject({ token: 2n ** 63n - 1n });
     expect(await journal.mark('demo/none')).toBeNull();

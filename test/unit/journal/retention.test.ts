@@ -109,7 +109,7 @@ describe('retention', () => {
     const { db, write } = database;
     const nowMs = Date.now();
     const row = { fingerprint: 'f', operationId: 'op', answer: { status: 200, headers: {}, body: null } };
-    write({ op: 'lease_end', leaseRef: 'l', reason: 'released', endedAt: at(0) });
+    write({ op: 'lease_end', leaseRef: 'l', state: 'released', reason: 'released', endedAt: at(0) });
     write({ op: 'idempotency_put', scope: { principal: 'anna', method: 'PUT', path: '/a', key: 'k' }, row, atMs: nowMs });
     write(intentOp('op-1', 'demo/a'), auditOp({ at: new Date(nowMs).toISOString() }), intentOp('op-2', 'demo/b'));
     new InternalFacts(db).put('settled_low_water', 3);
