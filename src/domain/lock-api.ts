@@ -62,6 +62,8 @@ export interface LockParty {
   readonly clientId: string | null;
   readonly since: string;
   readonly expiresInMs: number;
+  readonly ttlMs: number;
+  readonly lockDelayMs: number;
   readonly priority: number;
   readonly znode: string | null;
 }
@@ -74,6 +76,8 @@ export interface LockView {
   readonly waiters: readonly LockParty[];
   readonly queueLength: number;
   readonly waitEstimateMs: number | null;
+  /** For how long nobody is granted after an unclean end (lock-delay); 0: not held back. */
+  readonly heldBackMs: number;
   readonly znodePath: string;
   /** Nodes of other recipes that contend at the coordinator, in the order in which they came. They hold without a token. */
   readonly foreign: readonly string[];

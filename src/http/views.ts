@@ -70,6 +70,8 @@ function partyJson(party: LockParty): Static<typeof Party> {
     client_id: party.clientId,
     since: party.since,
     expires_in_ms: Math.round(party.expiresInMs),
+    ttl_ms: party.ttlMs,
+    lock_delay_ms: party.lockDelayMs,
     priority: party.priority,
     znode: party.znode,
   };
@@ -84,6 +86,7 @@ export function lockJson(lock: LockView): LockBody {
     waiters: lock.waiters.map(partyJson),
     queue_length: lock.queueLength,
     wait_estimate_ms: lock.waitEstimateMs === null ? null : Math.round(lock.waitEstimateMs),
+    held_back_ms: Math.ceil(lock.heldBackMs),
     znode_path: lock.znodePath,
     foreign_contenders: [...lock.foreign],
     fence_level: lock.fenceLevel,

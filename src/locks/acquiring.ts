@@ -198,7 +198,13 @@ export class Acquiring {
     const waitingAt = lease.resources.find(({ key }) => this.#deps.coordinator.look(key)?.holders.includes(lease) !== true) ?? lease.resources[0];
     const look = waitingAt === undefined ? null : this.#deps.coordinator.look(waitingAt.key);
     const holder = look?.holders[0] ?? null;
-    return refuse('lock_not_acquired', 'Somebody else holds the resource, or is before this request.', {
+    const heldBackMs = Math.ceil(Math.max(0, (look?.heldBackUntilMs ?? 0) - this.#deps.clock.monotonicMs()));
+    const detail =
+      heldBackMs > 0
+        ? 'The last holder was lost, and by its lock-delay nobody is granted the resource yet.'
+        : 'Somebody else holds the resource, or is before this request.';
+    return refuse('lock_not_acquired', detail, {
+      held_back_ms: heldBackMs,
       resource: waitingAt?.name ?? null,
       holder_client_id: holder?.clientId ?? null,
       holder_lease_ref: holder?.leaseRef ?? null,

@@ -104,6 +104,7 @@ export class LockViews {
       waiters: [],
       queueLength: 0,
       waitEstimateMs: 0,
+      heldBackMs: 0,
       znodePath: this.#deps.coordinator.resourcePath(resource),
       foreign,
       fenceLevel: this.#fenceLevel(resource, foreign.length > 0),
@@ -159,7 +160,8 @@ export class LockViews {
     if (filter.state === 'waiting' && look.queueLength === 0) return false;
     const { holders } = look;
     if (filter.state === 'held' && holders.length === 0) return false;
-    if (filter.olderThanMs === undefined) return holders.length > 0 || look.queueLength > 0;
+    const heldBack = filter.state === undefined && heldBackMs(look, this.#deps.clock) > 0;
+    if (filter.olderThanMs === undefined) return holders.length > 0 || look.queueLength > 0 || heldBack;
     const sinceMs = this.#deps.clock.monotonicMs() - filter.olderThanMs;
     const heldLong = filter.state !== 'waiting' && holders.some((lease) => lease.phase === 'held' && lease.grantedMs <= sinceMs);
     return heldLong || (filter.state !== 'held' && waitsSince(look, sinceMs));
@@ -172,6 +174,8 @@ export class LockViews {
     let mark = durableMark;
     for (const { token } of told) if (mark === null || token > mark) mark = token;
     const ahead = waiters.length + (holders.length > 0 ? 1 : 0);
+    const backMs = heldBackMs(look, this.#deps.clock);
+    const estimateMs = this.#deps.holdTimes.estimateMs(ahead);
     return {
       resource: look.resource,
       mode: told[0]?.mode ?? null,
@@ -179,7 +183,8 @@ export class LockViews {
       holders: holders.map((lease) => this.#party(lease)),
       waiters: waiters.map((lease) => this.#party(lease)),
       queueLength: waiters.length,
-      waitEstimateMs: this.#deps.holdTimes.estimateMs(ahead),
+      waitEstimateMs: estimateMs === null ? null : estimateMs + backMs,
+      heldBackMs: backMs,
       znodePath: this.#deps.coordinator.resourcePath(look.resource),
       foreign: look.foreign,
       fenceLevel: this.#fenceLevel(look.resource, holders.length === 0 && look.foreign.length > 0),
@@ -200,10 +205,17 @@ export class LockViews {
       clientId: lease.clientId,
       since: lease.grantedAt ?? lease.terms.createdAt,
       expiresInMs: Number.isFinite(restMs) ? Math.max(0, restMs) : 0,
+      ttlMs: lease.ttlMs,
+      lockDelayMs: lease.lockDelayMs,
       priority: lease.priority,
       znode: this.#deps.coordinator.nodePath(lease).split('/').at(-1) ?? null,
     };
   }
+}
+
+/** What is left of a lock-delay. */
+function heldBackMs({ heldBackUntilMs }: ResourceLook<Lease>, clock: Clock): number {
+  return Math.max(0, heldBackUntilMs - clock.monotonicMs());
 }
 
 function waitsSince(look: ResourceLook<Lease>, sinceMs: number): boolean {

@@ -233,8 +233,9 @@ describe('how a lease ends', () => {
   });
 
   it("R14, R18: at the client's time to live, not the gateway's, and both numbers are shown", async () => {
-    const lease = await gateway.client.lease('locks/ttl', { ttl_ms: 1_000 });
+    const lease = await gateway.client.lease('locks/ttl', { ttl_ms: 1_000, lock_delay_ms: 100 });
     const [holder] = (await locks.lock('locks/ttl')).holders;
+    expect(holder).toMatchObject({ ttl_ms: 1_000, lock_delay_ms: 100 });
     expect(Number(holder?.['expires_in_ms'])).toBeLessThanOrEqual(1_000);
     const next = jsonOf<LeaseJson>(await locks.acquire('locks/ttl', { wait_ms: 10_000 }));
     expect(next.state).toBe('held');

@@ -95,6 +95,7 @@ export class FakeLocks implements LockService {
       waiters: [],
       queueLength: 0,
       waitEstimateMs: null,
+      heldBackMs: 0,
       znodePath: `/locks/${resource.volume}/x`,
       foreign: [],
       fenceLevel: 'incarnation' as const,

@@ -142,6 +142,10 @@ export interface LockParty {
   /** Granted, or in line since; RFC 3339 UTC */
   readonly since: string;
   readonly expires_in_ms: number;
+  /** Time to live at each renewal */
+  readonly ttl_ms: number;
+  /** For how long nobody is granted after an unclean end */
+  readonly lock_delay_ms: number;
   readonly priority: number;
   readonly znode: string | null;
 }
@@ -155,6 +159,8 @@ export interface Lock {
   readonly waiters: readonly LockParty[];
   readonly queue_length: number;
   readonly wait_estimate_ms: number | null;
+  /** What is left of a lock-delay; 0: not held back */
+  readonly held_back_ms: number;
   readonly znode_path: string;
   /** Nodes of other lock recipes at the coordinator; they hold without a token */
   readonly foreign_contenders: readonly string[];

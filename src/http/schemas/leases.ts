@@ -126,6 +126,8 @@ export const Party = Type.Object(
     client_id: nullableString(),
     since: time('Granted, or in line since'),
     expires_in_ms: Type.Integer(),
+    ttl_ms: Type.Integer({ description: 'Time to live at each renewal' }),
+    lock_delay_ms: Type.Integer({ description: 'For how long nobody is granted after an unclean end' }),
     priority: Type.Integer(),
     znode: nullableString(),
   },
@@ -140,6 +142,7 @@ export const Lock = Type.Object(
     waiters: Type.Array(Party),
     queue_length: Type.Integer(),
     wait_estimate_ms: nullableInteger(),
+    held_back_ms: Type.Integer({ description: 'What is left of a lock-delay; 0: not held back' }),
     znode_path: Type.String(),
     foreign_contenders: Type.Array(Type.String(), { description: 'Nodes of other lock recipes at the coordinator; they hold without a token' }),
     fence_level: nullableOneOf(

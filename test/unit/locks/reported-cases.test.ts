@@ -102,11 +102,18 @@ describe('cases from public reports', () => {
 
   it("R14, R18: a lock is free at its holder's time to live, not at the gateway's, and both numbers are shown", async () => {
     const lab = new LockLab();
-    const lease = await lab.acquire(A, { ttlMs: 10_000 });
+    const lease = await lab.acquire(A, { ttlMs: 10_000, lockDelayMs: 3_000 });
     expect(lease).toMatchObject({ ttlMs: 10_000, expiresInMs: 10_000 });
     lab.clock.advance(9_999);
-    expect((await lab.locks.service.lock(A)).holders[0]).toMatchObject({ expiresInMs: 1 });
+    expect((await lab.locks.service.lock(A)).holders[0]).toMatchObject({ expiresInMs: 1, ttlMs: 10_000, lockDelayMs: 3_000 });
     lab.clock.advance(1);
+    const service = lab.locks.service;
+    expect(await service.lock(A)).toMatchObject({ holders: [], heldBackMs: 3_000, waitEstimateMs: 3_000 });
+    expect((await service.locks({ limit: 10, cursor: null })).locks).toMatchObject([{ resource: A, heldBackMs: 3_000 }]);
+    expect((await service.locks({ state: 'held', limit: 10, cursor: null })).locks).toEqual([]);
+    await expect(lab.acquire(A)).rejects.toMatchObject({ message: expect.stringContaining('lock-delay'), members: { held_back_ms: 3_000 } });
+    lab.clock.advance(3_000);
+    expect(await service.lock(A)).toMatchObject({ heldBackMs: 0, waitEstimateMs: 0 });
     expect((await lab.acquire(A)).state).toBe('held');
   });
 

@@ -180,6 +180,7 @@ describe.each(COORDINATORS)('the list of locks ($coordinator)', ({ LockLab }) =>
       waiters: [],
       queueLength: 0,
       waitEstimateMs: 0,
+      heldBackMs: 0,
       znodePath: '/locks/vol/x%25%2Fy',
       foreign: [],
       fenceLevel: 'incarnation',
