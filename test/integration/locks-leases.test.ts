@@ -286,6 +286,7 @@ describe('lock information', () => {
       waiters: [],
       queue_length: 0,
       wait_estimate_ms: 0,
+      held_back_ms: 0,
       znode_path: '/locks/locks/never%2Flocked',
       foreign_contenders: [],
       fence_level: null,
