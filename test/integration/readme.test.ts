@@ -24,6 +24,9 @@ let ports: [string, string][];
 
 const here = (text: string): string => ports.reduce((changed, [from, to]) => changed.replaceAll(from, to), text);
 
+/** A gateway that never becomes ready must fail the test, not hang it. */
+const SHELL_MS_MAX = 240_000;
+
 beforeAll(async () => {
   const directory = mkdtempSync(join(tmpdir(), 'fencegate-readme-'));
   symlinkSync(join(ROOT, 'bin'), join(directory, 'bin'));
@@ -36,7 +39,12 @@ beforeAll(async () => {
   greeting = gateway.stdout;
   const marks = typed.map((_, index) => `<<${index}>>`);
   const script = typed.map(({ command }, index) => `echo '${marks[index]}'\n${here(command)}`).join('\n');
-  const shell = spawnSync('bash', ['-c', `exec 2>&1\n${script}\n`], { cwd: directory, encoding: 'utf8', env: { PATH: process.env['PATH'] } });
+  const shell = spawnSync('bash', ['-c', `exec 2>&1\n${script}\n`], {
+    cwd: directory,
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'] },
+    timeout: SHELL_MS_MAX,
+  });
   typed.forEach((step, index) => {
     const [, after = ''] = shell.stdout.split(`${marks[index]}\n`);
     answers.set(step, after.split(`${marks[index + 1]}\n`)[0] ?? '');
