@@ -246,6 +246,7 @@ test('the lock of a name never locked has empty lists', async () => {
     waiters: [],
     queue_length: 0,
     wait_estimate_ms: null,
+    held_back_ms: 0,
     znode_path: '/locks/demo/x',
     foreign_contenders: [],
     fence_level: 'incarnation',
