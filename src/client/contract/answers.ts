@@ -164,6 +164,7 @@ export interface Lock {
   readonly znode_path: string;
   /** Nodes of other lock recipes at the coordinator; they hold without a token */
   readonly foreign_contenders: readonly string[];
+  /** What protects writes now; token while another recipe holds; null for a lock-only volume */
   readonly fence_level: FenceLevel | null;
 }
 
