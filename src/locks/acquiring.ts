@@ -204,11 +204,11 @@ export class Acquiring {
         ? 'The last holder was lost, and by its lock-delay nobody is granted the resource yet.'
         : 'Somebody else holds the resource, or is before this request.';
     return refuse('lock_not_acquired', detail, {
-      held_back_ms: heldBackMs,
       resource: waitingAt?.name ?? null,
       holder_client_id: holder?.clientId ?? null,
       holder_lease_ref: holder?.leaseRef ?? null,
       queue_length: Math.max(0, (position ?? 1) - 1),
+      held_back_ms: heldBackMs,
     });
   }
 }
