@@ -61,7 +61,6 @@ describe('a reader on another client', () => {
     const content = (version: number): string => String.fromCharCode(97 + (version % 26)).repeat(size);
     await put(gateway.url, 'v/replaced.txt', content(0));
     let reads = 0;
-    const seen = new Set<string>();
     for (let version = 1; version <= TIER.nfsReplaces; version += 1) {
       let over = false;
       const replacing = put(gateway.url, 'v/replaced.txt', content(version)).then((answer) => {
@@ -71,15 +70,14 @@ describe('a reader on another client', () => {
       while (!over) {
         const text = readOnce(path);
         reads += 1;
-        // Which version it is may lag behind; that it is one, and whole, may not.
+        // Which version it is may lag behind, for as long as the client believes what it remembers of the directory (acdirmin, 30 s), which
+        // may be longer than all of this takes; that it is one, and whole, may not.
         if (text !== null && text !== text.charAt(0).repeat(size)) expect.fail(`version ${version}: ${text.length} bytes that are no version`);
-        if (text !== null) seen.add(text.charAt(0));
         await new Promise((resolve) => setImmediate(resolve));
       }
       expect((await replacing).status).toBe(200);
     }
     expect(reads).toBeGreaterThanOrEqual(TIER.nfsReplaces);
-    expect(seen.size).toBeGreaterThan(1);
   });
 });
 
