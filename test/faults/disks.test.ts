@@ -9,7 +9,7 @@ import { cannotMount, type Mounted, mountImage, mountTmpfs } from '../support/mo
 import { describeWhere } from '../support/needs.ts';
 import { until } from '../support/until.ts';
 import { volumeSnapshot } from '../support/volume-snapshot.ts';
-import { type WriteKind, writeKinds } from '../support/write-kinds.ts';
+import { STORING, type WriteKind, writeKinds } from '../support/write-kinds.ts';
 
 /** Disks that are full, read-only or gone, for real: the right refusal, its record, nothing changed, and all well once they are again. */
 
@@ -80,19 +80,6 @@ async function tried(gateway: GatewayProcess, { history }: Place, kinds: readonl
   for (const { requestId } of refused) expect((await auditOf(gateway.url, `request_id=${requestId}`)).at(-1)).toMatchObject({ code });
   return refused.map(({ kind }) => kind.name);
 }
-
-/** Those that store bytes. */
-const STORING = [
-  'PUT that creates, and its parents',
-  'PUT that replaces',
-  'PUT with If-None-Match: *',
-  'append',
-  'append that creates',
-  'range by copy-on-write',
-  'range in place',
-  'COPY',
-  'upload of three files',
-];
 
 describeWhere(cannotMount, 'a disk', () => {
   it.each(FILE_SYSTEMS)(

@@ -8,7 +8,7 @@ import { get, patiently, put } from '../support/http-client.ts';
 import { IS_QUOTA, IS_SMALL } from '../support/nfs-control.ts';
 import { until } from '../support/until.ts';
 import { newGatewayDirectory, onTheServer, VOLUME_BASE } from '../support/volume-base.ts';
-import { TWO_VOLUMES, type WriteKind, writeKinds } from '../support/write-kinds.ts';
+import { STORING, TWO_VOLUMES, type WriteKind, writeKinds } from '../support/write-kinds.ts';
 
 /**
  * X8, F4: on NFS a full disk, and a quota, is reported by fsync alone; every write before it succeeded. The export has 16 MiB; with a
@@ -30,19 +30,6 @@ function fill(): void {
     }
   }
 }
-
-/** Those that store bytes. */
-const STORING = [
-  'PUT that creates, and its parents',
-  'PUT that replaces',
-  'PUT with If-None-Match: *',
-  'append',
-  'append that creates',
-  'range by copy-on-write',
-  'range in place',
-  'COPY',
-  'upload of three files',
-];
 
 let gateway: TestGateway;
 let history: History;

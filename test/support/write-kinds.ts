@@ -34,6 +34,19 @@ const NEW = 'NEW! '.repeat(9_000);
 const TAIL = 'tail of the file '.repeat(500);
 const RANGE_AT = 1_000;
 
+/** Those that store bytes: a full disk refuses them, and lets the others through. */
+export const STORING = [
+  'PUT that creates, and its parents',
+  'PUT that replaces',
+  'PUT with If-None-Match: *',
+  'append',
+  'append that creates',
+  'range by copy-on-write',
+  'range in place',
+  'COPY',
+  'upload of three files',
+];
+
 /** All kinds, on names below `v/<round>` and `w/<round>`. */
 export function writeKinds(round: string): readonly WriteKind[] {
   const v = (name: string): string => `v/${round}/${name}`;
