@@ -6,6 +6,7 @@ import type { VolumeTitles } from '../domain/volume-title.ts';
 import type { CommitMtimes } from '../gateway/commit-mtimes.ts';
 import { journalKnows, takenFromName, volumeRecord, writersBefore } from '../gateway/recover.ts';
 import type { Logger } from '../observability/logger.ts';
+import { attributeCalls } from '../storage/attribute-calls.ts';
 import { detectFileSystem } from '../storage/file-system.ts';
 import { VolumeSet } from '../storage/volume-set.ts';
 
@@ -26,6 +27,7 @@ export interface VolumeParts {
 
 /** The configured volumes, with what the journal knows of each. */
 export function volumesOf({ config, clock, random, start, journal, mtimes, titles, predecessorExited, logger, onCeiling }: VolumeParts): VolumeSet {
+  if (attributeCalls === null) logger.warn('fs-xattr is not installed: files lose their ACL and extended attributes when they are replaced');
   return new VolumeSet({
     policies: config.volumes,
     clock,

@@ -47,10 +47,10 @@ export interface Staging {
   /** Appends; counts and hashes. Rejects with `insufficient_storage` or `volume_unavailable`. */
   write(chunk: Uint8Array): Promise<void>;
   /**
-   * Ends writing: carries over mode and owner of the file it replaces, sets an mtime that no earlier commit of this volume has,
-   * and reads back the facts that will be the ETag. Not durable yet.
+   * Ends writing: gives the file the rights of the one that it replaces at `place`, or those that a new file has there, sets an mtime that
+   * no earlier commit of this volume has, and reads back the facts that will be the ETag. Not durable yet.
    */
-  seal(replaces: TargetFacts | null): Promise<StagedFacts>;
+  seal(replaces: TargetFacts | null, place: Place): Promise<StagedFacts>;
   /** Lower-case hex of what was written; `sha-512` only when asked for when staging began. */
   digest(algorithm: 'sha-256' | 'sha-512'): string;
   /** fsync. A failure is final (trap F3): the staged file is dropped by the caller. */

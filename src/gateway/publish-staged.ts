@@ -50,7 +50,7 @@ async function decide(deps: WriteDeps, operation: Operation, token: FencingToken
     publication.check?.(now);
   });
   const staging = await publication.staged(target, place);
-  const staged = await staging.seal(target);
+  const staged = await staging.seal(target, place);
   const status = target === null ? 201 : 200;
   const sha256 = publication.digestKnown ? staged.sha256 : null;
   const intent: Intent = {

@@ -163,7 +163,7 @@ async function decideFile(operation: Operation, token: FencingToken, volume: Vol
   assertSameParent(file.place.parent, place.parent);
   const target = await volume.look(place);
   checkTarget(operation, target, replaceable);
-  const staged = await staging.seal(target);
+  const staged = await staging.seal(target, place);
   const intent: Intent = {
     operationId: operation.id,
     resource,

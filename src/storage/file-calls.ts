@@ -1,5 +1,6 @@
 import * as fs from 'node:fs';
 import { LIMITS } from '../domain/limits.ts';
+import { type AttributeCalls, attributeCalls } from './attribute-calls.ts';
 import { CallRoute } from './call-route.ts';
 import { type At, Descriptor, procPath } from './descriptor.ts';
 import type { Lane } from './lane.ts';
@@ -11,6 +12,8 @@ import { pool } from './pool-calls.ts';
  */
 export interface FileCalls {
   readonly local: boolean;
+  /** `null` on a network mount, where a call on the caller's thread could hang, and where the library for it is not installed. */
+  readonly attributes: AttributeCalls | null;
   /** An absolute path, at start: the root of a volume. */
   openPath(path: string, flags: number): Promise<Descriptor>;
   open(at: At, flags: number, mode?: number): Promise<Descriptor>;
@@ -61,10 +64,12 @@ const procFd = (descriptor: Descriptor): string => `/proc/self/fd/${descriptor.f
 
 class Calls implements FileCalls {
   readonly local: boolean;
+  readonly attributes: AttributeCalls | null;
   readonly #route: CallRoute;
 
   constructor(route: CallRoute) {
     this.local = route.local;
+    this.attributes = route.local ? attributeCalls : null;
     this.#route = route;
   }
 

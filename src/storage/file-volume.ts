@@ -20,7 +20,7 @@ import { type ListingPage, listDirectory } from './listing.ts';
 import { Litter } from './litter.ts';
 import { makeParents } from './make-parents.ts';
 import { OwnVersions } from './own-versions.ts';
-import { HeldPlace, walkTo } from './path-walk.ts';
+import { type HeldPlace, held, walkTo } from './path-walk.ts';
 import type { ProbeReport } from './probe.ts';
 import { openFile, type ReadingRoom } from './reading.ts';
 import type { VolumeRoom } from './room.ts';
@@ -283,11 +283,6 @@ export class FileVolume implements Volume {
     if (errno === null || errno === 'ENOSPC' || errno === 'EDQUOT') return;
     this.#degraded = `a sync of staged data failed (${errno})`;
   }
-}
-
-function held(place: Place): HeldPlace {
-  if (!(place instanceof HeldPlace)) throw new Error('a place of another volume was passed in');
-  return place;
 }
 
 /** Builds an open volume from facts that were established at start. */

@@ -52,6 +52,12 @@ export class HeldPlace implements Place {
   }
 }
 
+/** Of this room's own making; anything else is a mistake in the program. */
+export function held(place: Place): HeldPlace {
+  if (!(place instanceof HeldPlace)) throw new Error('a place of another volume was passed in');
+  return place;
+}
+
 /** The root's descriptor belongs to the volume; every other one to whoever walked to it. */
 export async function closeBelowRoot(room: Pick<VolumeRoom, 'calls' | 'root'>, directory: Descriptor): Promise<void> {
   // A directory's descriptor holds no data: a failing close of it loses nothing.

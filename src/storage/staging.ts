@@ -3,11 +3,13 @@ import { constants } from 'node:fs';
 import { refuse } from '../domain/errors.ts';
 import type { StagedFacts, TargetFacts } from '../domain/file-facts.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Staging } from '../domain/volume.ts';
+import type { Place, Staging } from '../domain/volume.ts';
 import { at, type Descriptor } from './descriptor.ts';
-import { errnoOf, gatewayErrorOf, mapped } from './errno.ts';
+import { gatewayErrorOf, mapped } from './errno.ts';
 import type { Fence } from './fence.ts';
 import type { Litter } from './litter.ts';
+import { held } from './path-walk.ts';
+import { carryOver, inherit, NEW_FILE_MODE } from './rights.ts';
 import type { VolumeRoom } from './room.ts';
 import type { VersionClock } from './version-clock.ts';
 
@@ -35,8 +37,6 @@ export interface StagedOptions {
   readonly bytesCopied?: number;
 }
 
-/** New files are made like any program's: read and write for all, less the process's umask (0644 with the usual one). */
-const NEW_FILE_MODE = 0o666;
 const CREATE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 /** Makes an empty staged file. Rejects with `insufficient_storage`, `volume_unavailable`. */
@@ -120,11 +120,11 @@ export class StagedFile implements Staging {
     return digest;
   }
 
-  async seal(replaces: TargetFacts | null): Promise<StagedFacts> {
+  async seal(replaces: TargetFacts | null, place: Place): Promise<StagedFacts> {
     return this.#guarded(async () => {
       const { calls } = this.#staging.room;
-      if (replaces !== null) await this.#carryOver(replaces);
-      else if (this.#newFileMode !== null) await calls.fchmod(this.#file, this.#newFileMode);
+      if (replaces === null) await inherit(calls, this.#file, held(place).deepest, this.#newFileMode);
+      else await carryOver(calls, this.#file, replaces, held(place).at);
       const { ino, size, mtimeNs } = await this.#staging.versions.stamped(this.#file, replaces?.mtimeNs ?? null);
       if (Number(size) !== this.#bytesWritten) await this.#notAllThere();
       return { name: this.name, ino, sizeBytes: this.#bytesWritten, mtimeNs, sha256: this.#hashes.has('sha-256') ? this.digest('sha-256') : '' };
@@ -172,24 +172,5 @@ export class StagedFile implements Staging {
   async #notAllThere(): Promise<never> {
     await this.#fsync();
     throw refuse('volume_unavailable', 'The volume does not hold all bytes that were staged.');
-  }
-
-  /** Owner before mode, because a change of owner clears the set-id bits. */
-  async #carryOver(replaces: TargetFacts): Promise<void> {
-    const { calls } = this.#staging.room;
-    const own = await calls.fstat(this.#file);
-    let mode = replaces.mode;
-    let chowned = false;
-    if (own.uid !== BigInt(replaces.uid) || own.gid !== BigInt(replaces.gid)) {
-      try {
-        await calls.fchown(this.#file, replaces.uid, replaces.gid);
-        chowned = true;
-      } catch (thrown) {
-        if (errnoOf(thrown) !== 'EPERM') throw thrown;
-        // A gateway without that right owns what it writes; it must not hand its own identity out by a set-id bit.
-        mode &= 0o1777;
-      }
-    }
-    if (chowned || Number(own.mode & 0o7777n) !== mode) await calls.fchmod(this.#file, mode);
   }
 }

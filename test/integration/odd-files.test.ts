@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, linkSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { aclWith, rightsOf, setAttribute } from '../support/attributes.ts';
 import { type Answer, jsonOf, textOf, verdictOf } from '../support/gateway-client.ts';
 import { quietSnapshot, volumeSnapshot } from '../support/volume-snapshot.ts';
 import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
@@ -219,6 +220,61 @@ describe('F27: what a replace must not lose', () => {
       const { mode, uid, gid } = statSync(gateway.path(name));
       expect([name, mode & 0o7777, uid, gid]).toEqual([name, 0o640, 1_234, 4_321]);
     }
+  });
+
+  it('its ACL and extended attributes stay, by every kind of write, but not what was about the bytes', async () => {
+    for (const [name, write] of [
+      ['v/kept-put', () => gateway.client.put('v/kept-put', 'new')],
+      ['v/kept-patch', () => gateway.client.patch('v/kept-patch', 'bytes=0-', 'new')],
+      ['v/kept-append', () => gateway.client.patch('v/kept-append', 'append', 'new')],
+      ['inplace/kept', () => gateway.client.patch('inplace/kept', 'bytes=0-', 'new')],
+      ['v/kept-copy', () => gateway.client.post('/v1/copies', { from: 'v/file', to: 'v/kept-copy', overwrite: true })],
+      ['split/kept-split', () => gateway.client.put('split/kept-split', 'new')],
+    ] as const) {
+      const path = gateway.path(name);
+      writeFileSync(path, 'old');
+      chownSync(path, 1_234, 4_321);
+      setAttribute(path, 'user.owner', 'finance');
+      setAttribute(path, 'user.empty', '');
+      setAttribute(path, 'trusted.backup', Buffer.alloc(300, 7));
+      setAttribute(path, 'system.posix_acl_access', aclWith(5_678));
+      if (name.startsWith('split/')) linkSync(path, `${path}-twin`);
+      const before = rightsOf(path);
+      expect([name, (await write()).status]).toEqual([name, 200]);
+      expect([name, rightsOf(path)]).toEqual([name, before]);
+    }
+  });
+
+  it('a capability that the old bytes were trusted with is not given to new ones', async () => {
+    const path = gateway.path('v/trusted-program');
+    writeFileSync(path, 'old');
+    // cap_net_bind_service=ep, as setcap stores it.
+    setAttribute(path, 'security.capability', Buffer.from('0100000200040000000000000000000000000000', 'hex'));
+    expect((await gateway.client.put('v/trusted-program', 'new')).status).toBe(200);
+    expect(rightsOf(path)).toMatchObject({ attributes: {} });
+  });
+
+  it('a new file has what the kernel gives to one that is made in its directory: default ACL and group', async () => {
+    const directory = gateway.path('v/shared-by-a-team');
+    mkdirSync(directory);
+    chownSync(directory, 0, 4_321);
+    chmodSync(directory, 0o2775);
+    setAttribute(directory, 'system.posix_acl_default', aclWith(5_678));
+    writeFileSync(`${directory}/by-hand`, 'x');
+    const upload = new FormData();
+    upload.append('file', new Blob(['x']), 'by-upload');
+    for (const answer of await Promise.all([
+      gateway.client.put('v/shared-by-a-team/by-put', 'x'),
+      gateway.client.patch('v/shared-by-a-team/by-append', 'append', 'x'),
+      fetch(`${gateway.url}/v1/files/v/shared-by-a-team/`, { method: 'POST', body: upload }),
+    ]))
+      expect(answer.status).toBe(201);
+    for (const name of ['by-put', 'by-append', 'by-upload'])
+      expect([name, rightsOf(`${directory}/${name}`)]).toEqual([name, rightsOf(`${directory}/by-hand`)]);
+    mkdirSync(`${directory}/below-by-hand`);
+    writeFileSync(`${directory}/below-by-hand/file`, 'x');
+    expect((await gateway.client.put('v/shared-by-a-team/below-by-put/file', 'x')).status).toBe(201);
+    expect(rightsOf(`${directory}/below-by-put/file`)).toEqual(rightsOf(`${directory}/below-by-hand/file`));
   });
 
   it('a file that nobody may write is not replaced, changed, moved or written over', async () => {

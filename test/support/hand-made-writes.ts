@@ -3,6 +3,7 @@ import type { ApplyPlan, Intent } from '../../src/domain/intent.ts';
 import type { Place } from '../../src/domain/volume.ts';
 import type { FileVolume } from '../../src/storage/file-volume.ts';
 import type { LivingVolume } from './living-volume.ts';
+import { sealAs } from './seal.ts';
 import { SAMPLE_RECORD } from './temp-volume.ts';
 
 /** One write as the commit section does it, without leases and HTTP: staged, intended, applied, synced. */
@@ -34,7 +35,7 @@ export function intentFor(
 async function stageBytes({ volume }: HandMade, content: string, replaces: TargetFacts | null): Promise<StagedFacts> {
   const staging = await volume.stage({ sha512: false });
   await staging.write(Buffer.from(content));
-  const facts = await staging.seal(replaces);
+  const facts = await sealAs(volume, staging, replaces);
   await staging.sync();
   return facts;
 }

@@ -13,6 +13,7 @@ import type { VolumeLife } from '../../src/storage/life/volume-life.ts';
 import type { VolumeRoom } from '../../src/storage/room.ts';
 import { FakeClock, settle } from './fake-clock.ts';
 import { FaultCalls } from './fault-calls.ts';
+import { sealAs } from './seal.ts';
 import { ON_NFS, removeTree, VOLUME_BASE } from './volume-base.ts';
 
 export interface TempVolumeOptions {
@@ -190,7 +191,7 @@ export function intentOf(
 export async function stageText(temp: TempVolume, content: string): Promise<StagedFacts> {
   const staging = await temp.volume.stage({ sha512: false });
   await staging.write(Buffer.from(content));
-  const facts = await staging.seal(null);
+  const facts = await sealAs(temp.volume, staging, null);
   await staging.sync();
   return facts;
 }

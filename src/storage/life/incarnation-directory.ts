@@ -1,6 +1,7 @@
 import type { Random } from '../../domain/clock.ts';
 import { type At, at, type Descriptor } from '../descriptor.ts';
 import type { FileCalls } from '../file-calls.ts';
+import { DEFAULT_ACL } from '../posix-acl.ts';
 import { OPEN_DIRECTORY } from './whole-file.ts';
 
 /**
@@ -24,6 +25,7 @@ export class IncarnationDirectory {
     const name = Buffer.from(random.bytes(16)).toString('hex');
     await calls.mkdir(at(control, name), 0o700);
     const descriptor = await calls.open(at(control, name), OPEN_DIRECTORY);
+    await passNothingOn(calls, descriptor);
     await calls.fsync(descriptor);
     await calls.fsync(control);
     return new IncarnationDirectory(calls, name, descriptor);
@@ -40,4 +42,10 @@ export class IncarnationDirectory {
   async close(): Promise<void> {
     await this.#calls.close(this.descriptor);
   }
+}
+
+/** Files that are made here take the rights of the place where they end, not those that the root of the volume hands down (trap F27). */
+async function passNothingOn(calls: FileCalls, descriptor: Descriptor): Promise<void> {
+  await calls.fchmod(descriptor, 0o700);
+  if (calls.attributes?.get(descriptor, DEFAULT_ACL)) calls.attributes.remove(descriptor, DEFAULT_ACL);
 }

@@ -5,6 +5,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { settle } from '../../support/fake-clock.ts';
 import { EIO } from '../../support/fault-calls.ts';
 import { cannotMount, type Mounted, mountImage, mountTmpfs } from '../../support/mounted.ts';
+import { sealAs } from '../../support/seal.ts';
 import { descriptorsBack, factsAt, intentOf, openDescriptors, stageText, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
 import { ON_NFS } from '../../support/volume-base.ts';
 
@@ -105,7 +106,7 @@ describe.skipIf(cannotMount !== null || ON_NFS)('a local volume that is full, re
     const staging = await temp.volume.stage({ sha512: false });
     const run = async (): Promise<void> => {
       for (let i = 0; i < 20; i++) await staging.write(Buffer.alloc(1_048_576));
-      await staging.seal(null);
+      await sealAs(temp.volume, staging, null);
       await staging.sync();
     };
     await expect(run()).rejects.toMatchObject({ code: 'insufficient_storage' });

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { TargetFacts } from '../../../src/domain/file-facts.ts';
 import type { Staging } from '../../../src/domain/volume.ts';
 import { EIO, ENOSPC, ESTALE, systemError } from '../../support/fault-calls.ts';
+import { sealAs } from '../../support/seal.ts';
 import { descriptorsBack, openDescriptors, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
 import { LOCALITIES } from '../../support/volume-base.ts';
 
@@ -30,7 +31,7 @@ describe.each(LOCALITIES)('staging (local: $local)', ({ local }) => {
     await staging.write(Buffer.alloc(0));
     await staging.write(Buffer.from('world'));
     expect(staging.bytesWritten).toBe(11);
-    const facts = await staging.seal(null);
+    const facts = await sealAs(temp.volume, staging, null);
     await staging.sync();
     expect(fs.readFileSync(stagedPath(staging), 'utf8')).toBe('hello world');
     expect(facts.sha256).toBe(createHash('sha256').update('hello world').digest('hex'));
@@ -50,17 +51,17 @@ describe.each(LOCALITIES)('staging (local: $local)', ({ local }) => {
 
   it('an empty body makes an empty file', async () => {
     const staging = await temp.volume.stage({ sha512: false });
-    const facts = await staging.seal(null);
+    const facts = await sealAs(temp.volume, staging, null);
     await staging.sync();
     expect(facts).toMatchObject({ sizeBytes: 0, sha256: createHash('sha256').digest('hex') });
   });
 
   it('a new file gets the mode that the umask leaves, a replaced one keeps its mode and owner (F27)', async () => {
     const fresh = await temp.volume.stage({ sha512: false });
-    await fresh.seal(null);
+    await sealAs(temp.volume, fresh, null);
     expect(fs.statSync(stagedPath(fresh)).mode & 0o7777).toBe(0o666 & ~process.umask());
     const over = await temp.volume.stage({ sha512: false });
-    await over.seal(replaced);
+    await sealAs(temp.volume, over, replaced);
     const { mode, uid, gid } = fs.statSync(stagedPath(over));
     expect([mode & 0o7777, uid, gid]).toEqual([0o640, 12_345, 23_456]);
     await fresh.discard();
@@ -70,7 +71,7 @@ describe.each(LOCALITIES)('staging (local: $local)', ({ local }) => {
   it('a gateway that may not give files away keeps the mode, but hands no set-id bit of its own out', async () => {
     temp.faults.on('fchown', () => Promise.reject(systemError('EPERM', 1)));
     const staging = await temp.volume.stage({ sha512: false });
-    await staging.seal({ ...replaced, mode: 0o6755 });
+    await sealAs(temp.volume, staging, { ...replaced, mode: 0o6755 });
     expect(fs.statSync(stagedPath(staging)).mode & 0o7777).toBe(0o755);
     await staging.discard();
   });
@@ -91,7 +92,7 @@ describe.each(LOCALITIES)('staging (local: $local)', ({ local }) => {
     const chunk = Buffer.from(Array.from({ length: 200_000 }, (_, i) => i % 251));
     await staging.write(chunk);
     await staging.write(chunk);
-    await staging.seal(null);
+    await sealAs(temp.volume, staging, null);
     expect(fs.readFileSync(stagedPath(staging)).equals(Buffer.concat([chunk, chunk]))).toBe(true);
     await staging.discard();
   });
@@ -101,7 +102,7 @@ describe.each(LOCALITIES)('staging (local: $local)', ({ local }) => {
       const staging = await temp.volume.stage({ sha512: false });
       const run = async (): Promise<void> => {
         await staging.write(Buffer.from('x'));
-        await staging.seal(null);
+        await sealAs(temp.volume, staging, null);
         await staging.sync();
       };
       temp.faults.failOnce(name, ENOSPC, name === 'close' ? 'after' : 'before');
@@ -116,7 +117,7 @@ describe.each(LOCALITIES)('staging (local: $local)', ({ local }) => {
   it('F3: a failed sync is final: it is not repeated, the file is not used again, and the volume says so', async () => {
     const staging = await temp.volume.stage({ sha512: false });
     await staging.write(Buffer.from('x'));
-    await staging.seal(null);
+    await sealAs(temp.volume, staging, null);
     temp.faults.failOnce('fsync', EIO);
     await expect(staging.sync()).rejects.toMatchObject({ code: 'volume_unavailable' });
     await expect(staging.sync()).rejects.toMatchObject({ code: 'volume_unavailable' });
@@ -129,7 +130,7 @@ describe.each(LOCALITIES)('staging (local: $local)', ({ local }) => {
     const staging = await temp.volume.stage({ sha512: false });
     await staging.write(Buffer.from('hello'));
     fs.truncateSync(stagedPath(staging), 3);
-    await expect(staging.seal(null)).rejects.toMatchObject({ code: 'volume_unavailable' });
+    await expect(sealAs(temp.volume, staging, null)).rejects.toMatchObject({ code: 'volume_unavailable' });
     await staging.discard();
   });
 
@@ -138,7 +139,7 @@ describe.each(LOCALITIES)('staging (local: $local)', ({ local }) => {
     await staging.write(Buffer.from('hello'));
     fs.truncateSync(stagedPath(staging), 3);
     temp.faults.failOnce('fsync', ENOSPC);
-    await expect(staging.seal(null)).rejects.toMatchObject({ code: 'insufficient_storage' });
+    await expect(sealAs(temp.volume, staging, null)).rejects.toMatchObject({ code: 'insufficient_storage' });
     await staging.discard();
   });
 
@@ -166,7 +167,7 @@ describe.each(LOCALITIES)('staging (local: $local)', ({ local }) => {
 
   it('versions of two files staged at once differ', async () => {
     const all = await Promise.all(Array.from({ length: 20 }, () => temp.volume.stage({ sha512: false })));
-    const sealed = await Promise.all(all.map((staging) => staging.seal(null)));
+    const sealed = await Promise.all(all.map((staging) => sealAs(temp.volume, staging, null)));
     expect(new Set(sealed.map(({ mtimeNs }) => mtimeNs)).size).toBe(20);
     expect(temp.volume.lastMtimeNs).toBe(
       sealed

@@ -5,6 +5,7 @@ import { LIMITS } from '../../../../src/domain/limits.ts';
 import { startVolume } from '../../../../src/storage/life/start-volume.ts';
 import { put } from '../../../support/hand-made-writes.ts';
 import { LivingVolume, type Opened } from '../../../support/living-volume.ts';
+import { sealAs } from '../../../support/seal.ts';
 import { onTheServer } from '../../../support/volume-base.ts';
 
 /** "What the storage itself enforces": after a take-over nothing that the old process still does can touch a file. */
@@ -49,7 +50,7 @@ describe('clearing an old incarnation', () => {
     const place = await paused.volume.locate(living.resource('live'));
     const staging = await paused.volume.stage({ sha512: false });
     await staging.write(Buffer.from('zombie'));
-    const staged = await staging.seal(null);
+    const staged = await sealAs(paused.volume, staging, null);
     await staging.sync();
     const successor = await living.open();
     const intent = {

@@ -8,6 +8,7 @@ import { SwitchedVolume } from '../../../../src/storage/life/switched-volume.ts'
 import { settle } from '../../../support/fake-clock.ts';
 import { put } from '../../../support/hand-made-writes.ts';
 import { type Life, LivingVolume } from '../../../support/living-volume.ts';
+import { sealAs } from '../../../support/seal.ts';
 import { testPolicy } from '../../../support/temp-volume.ts';
 import { onTheServer } from '../../../support/volume-base.ts';
 
@@ -79,7 +80,7 @@ describe('a volume over the life of the process', () => {
     const place = await volume.locate(living.resource('a'));
     const staging = await volume.stage({ sha512: false });
     await staging.write(Buffer.from('x'));
-    const staged = await staging.seal(null);
+    const staged = await sealAs(volume, staging, null);
     fs.rmSync(onTheServer(living.control(incarnation)), { recursive: true });
     const intent = {
       operationId: 'op-1',

@@ -8,6 +8,7 @@ import { startVolume } from '../../../../src/storage/life/start-volume.ts';
 import { SwitchedVolume } from '../../../../src/storage/life/switched-volume.ts';
 import { intentFor, put } from '../../../support/hand-made-writes.ts';
 import { type Life, LivingVolume, MemoryRecord, type Opened } from '../../../support/living-volume.ts';
+import { sealAs } from '../../../support/seal.ts';
 import { testPolicy } from '../../../support/temp-volume.ts';
 
 const COORDINATOR = 'c0'.repeat(16);
@@ -192,7 +193,7 @@ describe('a volume that comes back from another journal', () => {
     const write = { living, volume: first.volume, operationId: 'op-1' };
     const staging = await first.volume.stage({ sha512: false });
     await staging.write(Buffer.from('late'));
-    const staged = await staging.seal(null);
+    const staged = await sealAs(first.volume, staging, null);
     await staging.sync();
     living.record.intend(intentFor(write, 'a', { kind: 'create' }, null, staged));
     const [old = ''] = living.incarnationDirectories();
