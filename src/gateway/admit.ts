@@ -124,6 +124,25 @@ export function checkTarget(operation: Operation, target: TargetFacts | null, ch
   if (refusal !== null) throw refusal;
 }
 
+/**
+ * For an apply that found something at a name which was free when it was looked at: somebody beside the gateway was faster. What that is
+ * to the client (a condition that failed, a name that exists), the rules of the look say; where they allow it, `error` stands.
+ */
+export async function refusalOfLateName(
+  operation: Operation,
+  { volume, place, check }: { readonly volume: Volume; readonly place: Place; readonly check: (target: TargetFacts | null) => void },
+  error: unknown,
+): Promise<unknown> {
+  if (!(error instanceof GatewayError) || error.code !== 'already_exists') return error;
+  const now = await volume.look(place).catch(() => null);
+  try {
+    if (now !== null) checkTarget(operation, now, check);
+    return error;
+  } catch (refusal) {
+    return refusal;
+  }
+}
+
 /** 413 before the body when the declared length is over the volume's bound. */
 export function checkDeclaredLength(volume: Volume, declaredBytes: number | null): void {
   const max = volume.policy.limits.bodyBytes;

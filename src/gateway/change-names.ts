@@ -2,12 +2,12 @@
 import type { AuditAction } from '../domain/audit-record.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import { etagOf, type TargetFacts } from '../domain/file-facts.ts';
-import type { ApplyPlan } from '../domain/intent.ts';
+import type { ApplyPlan, Intent } from '../domain/intent.ts';
 import type { StoredAnswer } from '../domain/journal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Place, Volume } from '../domain/volume.ts';
 import type { WriteAnswer, WriteEnvelope } from '../domain/write.ts';
-import { admitTarget, admitToken, checkTarget, writableVolume } from './admit.ts';
+import { admitTarget, admitToken, checkTarget, refusalOfLateName, writableVolume } from './admit.ts';
 import { assertSameParent, commitSection, type Section } from './commit.ts';
 import type { WriteDeps } from './deps.ts';
 import { answerHeaders } from './file-answer.ts';
@@ -106,7 +106,7 @@ async function decide(operation: Operation, token: FencingToken, changing: Chang
   const target = await volume.look(place);
   checkTarget(operation, target, change.check);
   const status = change.status(target);
-  const intent = {
+  const intent: Intent = {
     operationId: operation.id,
     resource,
     before: target,
@@ -129,7 +129,7 @@ async function decide(operation: Operation, token: FencingToken, changing: Chang
       places.push(under);
     }
     // A directory that is there already is what was asked for.
-    if (change !== MAKE_DIRECTORY || target === null) await volume.apply(intent, under, null);
+    if (change !== MAKE_DIRECTORY || target === null) await applyOne(operation, changing, intent, under);
     await operation.reached('6.applied');
     await volume.syncParent(under);
   };
@@ -142,6 +142,14 @@ async function decide(operation: Operation, token: FencingToken, changing: Chang
     discard: () => Promise.resolve(),
     answer: { status, headers: answerHeaders(operation, token), body: status === 201 ? directoryAnswer(operation, volume, resource, token) : null },
   };
+}
+
+async function applyOne(operation: Operation, { volume, change }: Changing, intent: Intent, place: Place): Promise<void> {
+  try {
+    await volume.apply(intent, place, null);
+  } catch (error) {
+    throw await refusalOfLateName(operation, { volume, place, check: change.check }, error);
+  }
 }
 
 function directoryAnswer(operation: Operation, volume: Volume, resource: Resource, token: FencingToken) {

@@ -7,7 +7,7 @@ import type { StoredAnswer } from '../domain/journal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Place, Staging, Volume } from '../domain/volume.ts';
 import type { Body, RangeTarget, WriteAnswer, WriteEnvelope } from '../domain/write.ts';
-import { admitTarget, admitToken, checkDeclaredLength, checkTarget, writableVolume } from './admit.ts';
+import { admitTarget, admitToken, checkDeclaredLength, checkTarget, refusalOfLateName, writableVolume } from './admit.ts';
 import { assertSameParent, commitSection, type Section } from './commit.ts';
 import type { WriteDeps } from './deps.ts';
 import { answerWithFile } from './file-answer.ts';
@@ -220,7 +220,7 @@ async function decideInPlace(operation: Operation, token: FencingToken, patching
       await staging.sync();
       if (target !== null) await volume.writeRedo(intent);
     },
-    apply: () => applyInPlace(operation, volume, intent, target, place, places),
+    apply: () => applyInPlace(operation, patching, intent, place, places),
     discard: () => staging.discard(),
     answer: answerWithFile(operation, volume, status, { resource, facts: after, sha256: null, token }),
   };
@@ -239,21 +239,19 @@ function afterInPlace(target: TargetFacts, plan: ApplyPlan, mtimeNs: bigint): Ta
 }
 
 /** Bytes of an append that is not settled are hidden from readers (I3). */
-async function applyInPlace(
-  operation: Operation,
-  volume: Volume,
-  intent: Intent,
-  target: TargetFacts | null,
-  place: Place,
-  places: Place[],
-): Promise<void> {
+async function applyInPlace(operation: Operation, patching: Patching, intent: Intent, place: Place, places: Place[]): Promise<void> {
+  const { volume, check } = patching;
   let under = place;
   if (under.parent === null) {
     under = await volume.makeParents(under);
     places.push(under);
   }
-  if (intent.plan.kind === 'append' && target !== null) volume.limitVisible(intent.resource, target.sizeBytes);
-  await volume.apply(intent, under, null);
+  if (intent.plan.kind === 'append' && intent.before !== null) volume.limitVisible(intent.resource, intent.before.sizeBytes);
+  try {
+    await volume.apply(intent, under, null);
+  } catch (error) {
+    throw await refusalOfLateName(operation, { volume, place: under, check }, error);
+  }
   await operation.reached('6.applied');
   await volume.syncParent(under);
 }

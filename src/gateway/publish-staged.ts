@@ -1,12 +1,12 @@
 /** Steps 5 to 7 for one staged file that becomes the whole target: PUT, COPY, copy-on-write ranges, an append that creates. */
-import { GatewayError, refuse } from '../domain/errors.ts';
+import { GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import { etagOf, type TargetFacts } from '../domain/file-facts.ts';
 import type { Intent } from '../domain/intent.ts';
 import type { StoredAnswer } from '../domain/journal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Place, Staging, Volume } from '../domain/volume.ts';
-import { checkTarget } from './admit.ts';
+import { checkTarget, refusalOfLateName } from './admit.ts';
 import { assertSameParent, commitSection, type Section } from './commit.ts';
 import type { WriteDeps } from './deps.ts';
 import { answerWithFile } from './file-answer.ts';
@@ -78,7 +78,7 @@ async function decide(deps: WriteDeps, operation: Operation, token: FencingToken
     companions: [],
     sync: () => staging.sync(),
     apply: async () => {
-      await applyUnderParent(operation, volume, intent, place, places, publication.createOnly);
+      await applyUnderParent(operation, publication, intent, place, places);
       if (sha256 !== null) deps.digests.committed(resource, staged, sha256);
     },
     discard: () => staging.discard(),
@@ -87,22 +87,18 @@ async function decide(deps: WriteDeps, operation: Operation, token: FencingToken
 }
 
 /** Missing parents are made after the intent; a parent that vanished in between is made once more, then it is an error. */
-async function applyUnderParent(
-  operation: Operation,
-  volume: Volume,
-  intent: Intent,
-  place: Place,
-  places: Place[],
-  createOnly: boolean,
-): Promise<void> {
+async function applyUnderParent(operation: Operation, publication: Publication, intent: Intent, place: Place, places: Place[]): Promise<void> {
+  const { volume } = publication;
   let under = place;
   if (under.parent === null) under = await madeParents(volume, under, places);
   try {
     await volume.apply(intent, under, null);
   } catch (error) {
-    if (!(error instanceof GatewayError) || error.code !== 'not_found') throw lateExists(error, createOnly);
+    if (!(error instanceof GatewayError) || error.code !== 'not_found') throw await lateRefusal(operation, publication, under, error);
     under = await madeParents(volume, under, places);
-    await volume.apply(intent, under, null);
+    await volume.apply(intent, under, null).catch(async (again: unknown) => {
+      throw await lateRefusal(operation, publication, under, again);
+    });
   }
   await operation.reached('6.applied');
   await volume.syncParent(under);
@@ -114,10 +110,6 @@ async function madeParents(volume: Volume, place: Place, places: Place[]): Promi
   return made;
 }
 
-/** Somebody beside the gateway made the file after the look: for the client its condition failed. */
-function lateExists(error: unknown, createOnly: boolean): unknown {
-  if (createOnly && error instanceof GatewayError && error.code === 'already_exists') {
-    return refuse('precondition_failed', 'The file exists by now.');
-  }
-  return error;
+function lateRefusal(operation: Operation, { volume, check }: Publication, place: Place, error: unknown): Promise<unknown> {
+  return refusalOfLateName(operation, { volume, place, check: check ?? replaceable }, error);
 }

@@ -11,7 +11,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { assertSegment, inCanonicalOrder, isHiddenSegment, type Resource, resourceOf } from '../domain/resource.ts';
 import type { Place, Staging, Volume } from '../domain/volume.ts';
 import type { FileAnswer, UploadBody, UploadPart, WriteAnswer, WriteEnvelope } from '../domain/write.ts';
-import { admitTarget, admitToken, checkDeclaredLength, checkTarget, writableVolume } from './admit.ts';
+import { admitTarget, admitToken, checkDeclaredLength, checkTarget, refusalOfLateName, writableVolume } from './admit.ts';
 import { assertSameParent, commitSection, type Section } from './commit.ts';
 import type { WriteDeps } from './deps.ts';
 import { answerHeaders, fileAnswer } from './file-answer.ts';
@@ -197,7 +197,7 @@ async function applyAll(operation: Operation, volume: Volume, intents: readonly 
         place = await volume.makeParents(place);
         places.push(place);
       }
-      await volume.apply(intent, place, null);
+      await applyOne(operation, volume, intent, place);
       under.push(place);
     }
   } catch (error) {
@@ -206,6 +206,14 @@ async function applyAll(operation: Operation, volume: Volume, intents: readonly 
   }
   await operation.reached('6.applied');
   for (const place of distinctParents(under)) await volume.syncParent(place);
+}
+
+async function applyOne(operation: Operation, volume: Volume, intent: Intent, place: Place): Promise<void> {
+  try {
+    await volume.apply(intent, place, null);
+  } catch (error) {
+    throw await refusalOfLateName(operation, { volume, place, check: replaceable }, error);
+  }
 }
 
 /** Side by side, but few at once: a thousand syncs would take every place in the volume's lane from the writes of others. */

@@ -250,13 +250,13 @@ describe('all or nothing', () => {
     await post('v/in/', part('back-a', 'old') + END);
     event = { at: '6.before_apply', run: () => mkdirSync(gateway.path('v/in/back-c')) };
     const answer = await post('v/in/', part('back-a', 'new') + part('back-b', 'new') + part('back-c', 'new') + END);
-    expect(verdictOf(answer)).toBe('409 already_exists');
+    expect(verdictOf(answer)).toBe('409 is_a_directory');
     expect([at('v/in/back-a'), existsSync(gateway.path('v/in/back-b'))]).toEqual(['old', false]);
     await eventually(
       () => stagedNames(gateway.path('v')),
       (names) => names.length === 0,
     );
-    const records = await gateway.client.audit({ path_prefix: 'in/back-', code: 'already_exists' });
+    const records = await gateway.client.audit({ path_prefix: 'in/back-', code: 'is_a_directory' });
     expect(records.map(({ path, outcome }) => [path, outcome]).sort()).toEqual([
       ['in/back-a', 'aborted'],
       ['in/back-b', 'aborted'],
