@@ -10,19 +10,25 @@ import { OPEN_READ, orAbsent, sha256Of, withOpen } from './whole-file.ts';
  * whole, else aborted; anything else is unknown and nothing is overwritten. A missing staged file proves nothing.
  */
 
-/** PUT, COPY and copied range writes: `rename` over the target, or an exclusive `link` where it must not exist. */
+/**
+ * PUT, COPY and copied range writes: `rename` over the target, or an exclusive `link` where it must not exist. A staged file that its writer
+ * may still reach goes on as a copy (`clear-old-directories.ts`), so there its bytes tell it, not its inode.
+ */
 export function settlePublish(deps: SettleRoom, intent: Intent, how: 'rename' | 'link'): Promise<Settled> {
   const { staged } = intent;
   if (staged === null) return Promise.resolve(settled('unknown', null));
+  const isCopied = how === 'link' || !deps.room.calls.local;
   return atPlace(deps, intent.resource, async (spot) => {
     const now = await spot.look();
-    if (await isPublished(deps, spot, now, staged, how === 'link' ? 'bytes' : 'inode')) {
+    // What stands there as before is not it, though its bytes may be the same.
+    const isOld = isBefore(now, intent.before) && !isVersion(now, staged);
+    if (!isOld && (await isPublished(deps, spot, now, staged, isCopied ? 'bytes' : 'inode'))) {
       await spot.sync();
       return settled('committed', now);
     }
-    if (!isBefore(now, intent.before)) return settled('unknown', now);
-    if ((await wholeStaged(deps, staged, how === 'link' ? 'copy' : 'original')) === null) return settled('aborted', now);
-    return publish(deps, spot, { staged, how, intent });
+    if (!isOld) return settled('unknown', now);
+    if ((await wholeStaged(deps, staged, isCopied ? 'copy' : 'original')) === null) return settled('aborted', now);
+    return publish(deps, spot, { staged, how, by: isCopied ? 'bytes' : 'inode', intent });
   });
 }
 
@@ -49,7 +55,7 @@ export async function isPublished(
 async function publish(
   deps: SettleRoom,
   spot: Spot,
-  { staged, how, intent }: { staged: StagedFacts; how: 'rename' | 'link'; intent: Intent },
+  { staged, how, by, intent }: { staged: StagedFacts; how: 'rename' | 'link'; by: 'inode' | 'bytes'; intent: Intent },
 ): Promise<Settled> {
   const { calls } = deps.room;
   const from = deps.directory.entry(staged.name);
@@ -59,11 +65,12 @@ async function publish(
     await (how === 'link' && deps.room.hardLinks ? calls.link(from, spot.at) : calls.rename(from, spot.at));
   });
   const now = await spot.look();
-  if (outcome === 'made' || (await isPublished(deps, spot, now, staged, how === 'link' ? 'bytes' : 'inode'))) {
+  const isOld = isBefore(now, intent.before) && !isVersion(now, staged);
+  if (outcome === 'made' || (!isOld && (await isPublished(deps, spot, now, staged, by)))) {
     await spot.sync();
     return settled('finished', now);
   }
-  return settled(outcome === 'refused' && isBefore(now, intent.before) ? 'aborted' : 'unknown', now);
+  return settled(outcome === 'refused' && isOld ? 'aborted' : 'unknown', now);
 }
 
 /** DELETE: `rename(target, inc/trash)`. */

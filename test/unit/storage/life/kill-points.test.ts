@@ -16,6 +16,13 @@ interface Scenario {
 
 const scenarios: readonly Scenario[] = [
   { name: 'replace', before: { a: 'old' }, after: { a: 'new bytes' }, run: (write) => put(write, 'a', 'new bytes') },
+  {
+    name: 'replace on a network mount',
+    before: { a: 'old' },
+    after: { a: 'new bytes' },
+    run: (write) => put(write, 'a', 'new bytes'),
+    life: { network: true },
+  },
   { name: 'replace of nothing, with parents', before: {}, after: { 'x/y/a': 'new bytes' }, run: (write) => put(write, 'x/y/a', 'new bytes') },
   { name: 'create', before: {}, after: { a: 'new bytes' }, run: (write) => put(write, 'a', 'new bytes', 'create') },
   {

@@ -202,6 +202,44 @@ describe('what recovery refuses to touch', () => {
     fs.closeSync(late);
   });
 
+  it.each([
+    ['on a local disk is the staged file itself', false],
+    ['on a network mount is a copy of it: its client may still send bytes that the server has not confirmed', true],
+  ])('what recovery publishes of a replace that was cut off before its rename %s', async (_where, network) => {
+    living.write('a', 'old');
+    const writer = await living.open({ network });
+    writer.volume.apply = async () => {
+      throw new Error('killed');
+    };
+    await expect(put({ living, volume: writer.volume, operationId: 'op-1' }, 'a', 'new bytes')).rejects.toThrow('killed');
+    const [intent] = living.record.intents;
+    const late = fs.openSync(living.control(writer.volume.incarnation, intent?.staged?.name ?? ''), 'r+');
+    await writer.close();
+    for (const settlement of ['finished', 'committed']) {
+      await (await living.open({ network, writer: 'exited' })).close();
+      expect(living.record.outcomes).toMatchObject([{ settlement }]);
+      expect(living.read('a')).toBe('new bytes');
+    }
+    living.write('a', 'changed in place by the next holder');
+    fs.writeSync(late, 'LATE', 0);
+    fs.closeSync(late);
+    expect(living.read('a')?.startsWith('LATE')).toBe(!network && !ON_NFS);
+  });
+
+  it('on a network mount a replace with the bytes that stand there already is finished, not taken for done', async () => {
+    living.write('a', 'the same');
+    const writer = await living.open({ network: true });
+    writer.volume.apply = async () => {
+      throw new Error('killed');
+    };
+    await expect(put({ living, volume: writer.volume, operationId: 'op-1' }, 'a', 'the same')).rejects.toThrow('killed');
+    await writer.close();
+    const { ino } = fs.statSync(living.path('a'));
+    await (await living.open({ network: true })).close();
+    expect(living.record.outcomes).toMatchObject([{ settlement: 'finished' }]);
+    expect([living.read('a'), fs.statSync(living.path('a')).ino === ino]).toEqual(['the same', false]);
+  });
+
   it('aborts, and does not publish, a staged file whose bytes are not the ones that were hashed', async () => {
     living.write('a', 'old');
     const writer = await living.open();
