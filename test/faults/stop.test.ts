@@ -23,6 +23,7 @@ const TAKEOVER_AFTER_MS = 1_000;
 let directory: string;
 let history: History;
 let running: GatewayProcess | null = null;
+const started: GatewayProcess[] = [];
 
 beforeAll(async () => {
   directory = await newDirectory();
@@ -30,7 +31,7 @@ beforeAll(async () => {
   history = new History(directory);
 });
 afterAll(async () => {
-  await running?.kill();
+  for (const each of started) await each.kill();
   await removeDirectory(directory);
 });
 
@@ -41,6 +42,8 @@ async function start(): Promise<GatewayProcess> {
     ownPidNamespace: true,
     outlivesTest: true,
   });
+  started.push(running);
+  await running.opened();
   return running;
 }
 
@@ -88,9 +91,9 @@ async function stoppedAndWoken(shift: number): Promise<void> {
   old.signal('SIGSTOP');
 
   const successor = await start();
-  expect(await history.check(successor.url, attempts, (attempt) => expectedAt(stepOf.get(attempt) ?? '7.answer', attempt))).toEqual([]);
+  expect(await history.check(successor.url, attempts, (attempt) => expectedAt(stepOf.get(attempt) ?? '7.answer', attempt), 'stopped')).toEqual([]);
   expect(await history.writeNext(successor.url, attempts)).toEqual([]);
-  expect(await history.checkWhole(successor.url)).toEqual([]);
+  expect(await history.checkWhole(successor.url, 'stopped')).toEqual([]);
   const untouched = ['v', 'w'].map((volume) => volumeSnapshot(join(directory, volume)));
   const records = (await auditOf(successor.url)).length;
 

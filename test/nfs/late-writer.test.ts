@@ -88,10 +88,7 @@ async function successorOf(attempts: readonly Attempt[]): Promise<GatewayProcess
   client += 1;
   const successor = await start();
   // On v4 the server first waits for a client that is cut off to give back what it was promised, as long as its lease is.
-  await until(async () => {
-    const { volumes } = (await get(successor.url, '/readyz')).json as { volumes: { state: string }[] };
-    return volumes.every(({ state }) => state === 'open') ? true : null;
-  });
+  await successor.opened();
   // What an in-place write of the first could still reach is no file of the volume any more.
   for (const [name, ino] of before) expect([name, inodes().get(name)]).not.toEqual([name, ino]);
   expect(await history.writeNext(successor.url, attempts)).toEqual([]);

@@ -8,6 +8,8 @@ import { onTestFinished } from 'vitest';
 import type { Step } from '../../src/domain/steps.ts';
 import { gatewayEnvironment, type TestGatewayOptions } from './gateway.ts';
 import type { ChildReport, ChildSettings, HoldOrder } from './gateway-child.ts';
+import { get } from './http-client.ts';
+import { until } from './until.ts';
 
 /** Says what is to be done when a test is over. */
 export type WhenFinished = (end: () => Promise<void> | void) => void;
@@ -105,6 +107,14 @@ export class GatewayProcess {
     if (report?.kind !== 'listening') throw new Error(`the gateway did not start: ${this.#stderr}${this.#log}`);
     this.#url = report.url;
     while (this.#take(({ kind }) => kind === 'spawned') !== undefined);
+  }
+
+  /** Resolves once it serves every volume. One that hangs, or is still in use by another process, opens by itself later. */
+  async opened(): Promise<void> {
+    await until(async () => {
+      const { volumes } = (await get(this.#url, '/readyz')).json as { readonly volumes: readonly { readonly state: string }[] };
+      return volumes.every(({ state }) => state === 'open') ? true : null;
+    });
   }
 
   /** Processes that it has started since it serves. */

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Answer, attempt, get, type HeldLease, lease, patiently, put } from './http-client.ts';
 import { until } from './until.ts';
+import { isKeptOpen } from './volume-snapshot.ts';
 import { type Content, DIRECTORY, tokenHeader, type WriteKind } from './write-kinds.ts';
 
 /**
@@ -95,21 +96,21 @@ export class History {
   }
 
   /** Every invariant, for the attempts given. They must have ended. */
-  async check(url: string, attempts: readonly Attempt[], expected: (attempt: Attempt) => Expected): Promise<string[]> {
+  async check(url: string, attempts: readonly Attempt[], expected: (attempt: Attempt) => Expected, others: Others = 'ended'): Promise<string[]> {
     const found: string[] = [];
     for (const one of attempts) found.push(...(await this.#checkAttempt(url, one, expected(one))).map((line) => `${one.kind.name}: ${line}`));
-    return [...found, ...(await this.checkWhole(url))];
+    return [...found, ...(await this.checkWhole(url, others))];
   }
 
   /** What holds for the gateway as a whole: chain, tokens, marks, nothing left over (I2, I4, I5, I6). */
-  async checkWhole(url: string): Promise<string[]> {
+  async checkWhole(url: string, others: Others = 'ended'): Promise<string[]> {
     const found: string[] = [];
     const { json: chain } = await get(url, '/v1/audit/verify');
     if (chain['valid'] !== true) found.push(`the audit chain does not verify: ${JSON.stringify(chain)}`);
     const records = await auditOf(url);
     found.push(...this.#checkTokens(records));
     for (const resource of this.#resources()) found.push(...(await this.#checkMark(url, resource)));
-    found.push(...(await this.leftovers()));
+    found.push(...(await this.leftovers(others)));
     return found;
   }
 
@@ -130,20 +131,20 @@ export class History {
   }
 
   /** I5: nothing staged stays; one incarnation directory, the live one. What is tidied in the background gets its time. */
-  async leftovers(): Promise<string[]> {
-    const clean = (): boolean => this.#left().length === 0;
+  async leftovers(others: Others = 'ended'): Promise<string[]> {
+    const clean = (): boolean => this.#left(others).length === 0;
     await Promise.race([until(() => (clean() ? true : null)), new Promise((resolve) => setTimeout(resolve, TIDY_MS_MAX).unref())]);
-    return this.#left();
+    return this.#left(others);
   }
 
-  #left(): string[] {
+  #left(others: Others): string[] {
     return this.#volumes().flatMap((volume) => {
       const control = join(this.#directory, volume, '.fencegate');
       const names = readdirSync(control).filter((name) => name !== 'owner' && name !== 'stamp');
       const inside = names.flatMap((name) => readdirSync(join(control, name)).filter((entry) => !entry.endsWith('.draft')));
       return [
         ...(names.length === 1 ? [] : [`${volume}/.fencegate has ${names.length} incarnation directories: ${names.join(' ')}`]),
-        ...inside.map((entry) => `${volume}/.fencegate: ${entry} is left`),
+        ...inside.filter((entry) => others === 'ended' || !isKeptOpen(entry)).map((entry) => `${volume}/.fencegate: ${entry} is left`),
       ];
     });
   }
@@ -243,6 +244,9 @@ export class History {
 }
 
 const TIDY_MS_MAX = 5_000;
+
+/** Whether another process of the gateway may still have files open in the volume. */
+export type Others = 'ended' | 'stopped';
 
 /** I4: the answer and the one record of it say the same. */
 function checkAnswer(answer: Answer, kind: WriteKind, committed: readonly AuditLine[]): string[] {

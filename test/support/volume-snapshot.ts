@@ -32,7 +32,12 @@ export function stagedNames(root: string): string[] {
   return readdirSync(own, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .flatMap(({ name }) => readdirSync(join(own, name)).map((inside) => `${name}/${inside}`))
-    .filter((name) => !name.endsWith('-stamp.draft'));
+    .filter((name) => !name.endsWith('-stamp.draft') && !isKeptOpen(name.slice(name.indexOf('/') + 1)));
+}
+
+/** What an NFS client keeps of a removed file for as long as a process has it open (trap X11): no name of a file any more, gone with that process. */
+export function isKeptOpen(name: string): boolean {
+  return name.startsWith('.nfs');
 }
 
 function look(path: Buffer, shown: string, found: Record<string, string>): void {
