@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
-import { get, put } from '../support/http-client.ts';
+import { attempt, get, put } from '../support/http-client.ts';
 import { SECOND_CLIENT } from '../support/nfs-control.ts';
 import { TIER } from '../support/tier.ts';
 import { onTheServer, VOLUME_BASE } from '../support/volume-base.ts';
@@ -22,6 +22,12 @@ afterAll(async () => {
   await removeDirectory(gateway.directory);
 });
 
+/** What the doctor says was changed behind the gateway's back. */
+async function reported(): Promise<(string | null)[]> {
+  const { findings } = (await get(gateway.url, '/v1/admin/doctor')).json as { findings: { code: string; resource: string | null }[] };
+  return findings.filter(({ code }) => code === 'file_changed_behind_gateway').map(({ resource }) => resource);
+}
+
 describe('a writer that bypasses the gateway', () => {
   it.each([
     ['writes into the file', (path: string, text: string) => writeFileSync(path, text)],
@@ -34,11 +40,10 @@ describe('a writer that bypasses the gateway', () => {
     expect([refused.status, refused.json['code']]).toEqual([412, 'precondition_failed']);
     const served = await get(gateway.url, `/v1/files/v/${name}`);
     expect([served.text, served.headers['etag'] === written.headers['etag']]).toEqual(['behind its back', false]);
-    const { findings } = (await get(gateway.url, '/v1/admin/doctor')).json as { findings: { code: string; resource: string | null }[] };
-    expect(findings).toContainEqual(expect.objectContaining({ code: 'file_changed_behind_gateway', resource: `v/${name}` }));
+    expect(await reported()).toContain(`v/${name}`);
   });
 
-  it('and two of them against a writer with the tag: at most one of the three wins each round, and the gateway never overwrites unseen bytes', async () => {
+  it('and two of them against a writer with the tag: the old tag is refused in every round, the doctor reports it, and unseen bytes are never overwritten', async () => {
     let tag = String((await put(gateway.url, 'v/raced.txt', 'start')).headers['etag']);
     for (let round = 0; round < TIER.raceRounds; round += 1) {
       const mine = await put(gateway.url, 'v/raced.txt', `gateway ${round}`, { 'if-match': tag });
@@ -48,9 +53,34 @@ describe('a writer that bypasses the gateway', () => {
       for (const writer of ['one', 'two']) writeFileSync(join(elsewhere, 'raced.txt'), `${writer} ${round}`);
       const refused = await put(gateway.url, 'v/raced.txt', 'lost update', { 'if-match': String(mine.headers['etag']) });
       expect([round, refused.status]).toEqual([round, 412]);
+      expect(await reported()).toContain('v/raced.txt');
       expect(readFileSync(onTheServer(join(gateway.volume, 'raced.txt')), 'utf8')).toBe(`two ${round}`);
       tag = String((await put(gateway.url, 'v/raced.txt', `seen ${round}`)).headers['etag']);
     }
+  });
+});
+
+describe('a reader of the gateway', () => {
+  it('X10: gets one version whole under its own tag, or is cut or told to come again, while another client replaces the file', async () => {
+    const path = join(elsewhere, 'read.txt');
+    const content = (version: number): string => `${version};`.repeat(50_000);
+    writeFileSync(path, content(0));
+    const tags = new Map<string, string>();
+    for (let version = 1; version <= TIER.raceRounds; version += 1) {
+      writeFileSync(`${path}.new`, content(version));
+      const reading = Array.from({ length: 4 }, () => attempt(gateway.url, { method: 'GET', path: '/v1/files/v/read.txt' }));
+      renameSync(`${path}.new`, path);
+      for (const answer of await Promise.all(reading)) {
+        if (answer === null || answer.status === 503) continue;
+        const read = answer.text.slice(0, answer.text.indexOf(';'));
+        expect([version, answer.status, answer.text === content(Number(read))]).toEqual([version, 200, true]);
+        // A weak tag may become a strong one, of the same version.
+        const tag = String(answer.headers['etag']).replace('W/', '');
+        expect([version, tags.get(read) ?? tag]).toEqual([version, tag]);
+        tags.set(read, tag);
+      }
+    }
+    expect((await get(gateway.url, '/v1/files/v/read.txt')).text).toBe(content(TIER.raceRounds));
   });
 });
 
