@@ -66,7 +66,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const mtimes = new CommitMtimes(start);
   const predecessorExited = takeOver?.seenToExit ?? true;
   const onCeiling = (ceiling: bigint) => locks.raiseAbove(ceiling);
-  const coordination = await coordinationOf({ config, clock, random, start, journal, logger });
+  const coordination = await coordinationOf({ config, clock, random, start, journal, logger, metrics });
   const { titles } = coordination;
   const volumes = volumesOf({ config, clock, random, start, journal, mtimes, titles, predecessorExited, logger, onCeiling });
   const locks = createLockService({

@@ -18,6 +18,7 @@ export interface CoordinationParts {
   readonly start: JournalStart;
   readonly journal: Pick<Journal, 'commit'>;
   readonly logger: Logger;
+  readonly metrics: { interrupted(state: 'suspended' | 'lost'): void };
 }
 
 /** The coordinator that was configured. Its processes are there before any volume is opened; its session begins with `start`. */
@@ -45,7 +46,7 @@ function embedded(gatewayUuid: string): ConfiguredCoordination {
 }
 
 /** Rejects with one line: the connect string cannot be read, or the native client is missing. */
-export async function coordinationOf({ config, clock, random, start, journal, logger }: CoordinationParts): Promise<ConfiguredCoordination> {
+export async function coordinationOf({ config, clock, random, start, journal, logger, metrics }: CoordinationParts): Promise<ConfiguredCoordination> {
   const { zookeeper } = config;
   if (zookeeper === null) return embedded(start.gatewayUuid);
   const connect = parseConnect(zookeeper.connect);
@@ -82,6 +83,9 @@ export async function coordinationOf({ config, clock, random, start, journal, lo
           await journal.commit([{ op: 'meta_put', name, value }]);
         },
         log,
+      });
+      coordination.onState((state) => {
+        if (state === 'suspended' || state === 'lost') metrics.interrupted(state);
       });
       return coordination;
     },

@@ -21,6 +21,7 @@ export class Metrics {
   readonly #renewalsFailed: Counter<'code'>;
   readonly #hold: Histogram<'reason'>;
   readonly #commit: Histogram;
+  readonly #interruptions: Counter<'state'>;
 
   constructor() {
     const registers = [this.#registry];
@@ -64,6 +65,14 @@ export class Metrics {
       buckets: SECONDS_SHORT,
       registers,
     });
+    this.#interruptions = new Counter({
+      name: 'fencegate_coordinator_interruptions_total',
+      help: 'How often the contact with the coordinator was suspended, and how often its session was lost',
+      labelNames: ['state'],
+      registers,
+    });
+    // An increase is only seen from a value that was there before.
+    for (const state of ['suspended', 'lost']) this.#interruptions.inc({ state }, 0);
   }
 
   /**
@@ -95,6 +104,11 @@ export class Metrics {
 
   journalCommit(seconds: number): void {
     this.#commit.observe(seconds);
+  }
+
+  /** Lost: every lease was void. */
+  interrupted(state: 'suspended' | 'lost'): void {
+    this.#interruptions.inc({ state });
   }
 
   /**

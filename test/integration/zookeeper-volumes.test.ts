@@ -136,7 +136,9 @@ describe('a gateway whose session is lost', () => {
       return state === 'lost' ? true : null;
     });
     expect((await get(gateway.url, '/v1/admin/doctor')).text).toContain('coordinator_lost');
-    expect((await get(gateway.url, '/metrics')).text).toMatch(/^fencegate_coordinator_usable 0$/m);
+    const { text: metrics } = await get(gateway.url, '/metrics');
+    expect(metrics).toMatch(/^fencegate_coordinator_usable 0$/m);
+    expect(metrics).toMatch(/^fencegate_coordinator_interruptions_total\{state="lost"\} 1$/m);
     proxy.mend();
     expect((await putted(gateway.url, 'v/a.txt', 'after')).status).toBe(200);
     const after = await incarnations(`${one}/v`);

@@ -39,6 +39,17 @@ describe('the metrics', () => {
     expect(text).not.toContain('volume="b"');
   });
 
+  it('count how often the coordinator was out of reach, from 0 on, so that the first time is an increase', async () => {
+    const metrics = new Metrics();
+    expect(await metrics.text()).toContain('fencegate_coordinator_interruptions_total{state="lost"} 0');
+    metrics.interrupted('suspended');
+    metrics.interrupted('suspended');
+    metrics.interrupted('lost');
+    const text = await metrics.text();
+    expect(text).toContain('fencegate_coordinator_interruptions_total{state="suspended"} 2');
+    expect(text).toContain('fencegate_coordinator_interruptions_total{state="lost"} 1');
+  });
+
   it('of two gateways in one process are apart', async () => {
     const one = new Metrics();
     one.refused('internal');
