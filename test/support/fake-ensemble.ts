@@ -24,16 +24,21 @@ export class FakeEnsemble {
   readonly nodes = new Map<string, Node>();
   readonly clients: FakeZk[] = [];
   readonly #children = new Map<string, Set<string>>();
+  readonly #over = new Set<string>();
   readonly #wallMs: () => number;
   zxid = 0x1_0000_0000n;
+  reachable = true;
 
   constructor(wallMs: () => number) {
     this.#wallMs = wallMs;
     this.nodes.set('/', this.#node(new Uint8Array(), '0'));
   }
 
-  open(sessionMs = 15_000): FakeZk {
-    const client = new FakeZk(this, { id: `0x${(this.clients.length + 1).toString(16)}`, password: 'p', timeoutMs: sessionMs });
+  /** A new session, or one that is resumed. While no server is reachable it goes on trying. */
+  open(sessionMs = 15_000, resume: ZkSession | null = null): FakeZk {
+    const session = resume ?? { id: `0x${(this.clients.length + 1).toString(16)}`, password: 'p', timeoutMs: sessionMs };
+    const known = this.#over.has(session.id) ? 'over' : 'connected';
+    const client = new FakeZk(this, session, this.reachable ? known : 'connecting');
     this.clients.push(client);
     return client;
   }
@@ -86,6 +91,7 @@ export class FakeEnsemble {
 
   /** The session's time is up: its ephemeral nodes go. */
   expire(session: string): void {
+    this.#over.add(session);
     for (const [path, { owner }] of [...this.nodes]) if (owner === session) this.remove(path, null);
   }
 
@@ -103,7 +109,7 @@ type Call = 'get' | 'exists' | 'children' | 'create' | 'set' | 'remove' | 'sync'
 /** One client of it, whose link can be cut and whose replies can be lost. */
 export class FakeZk implements ZkClient {
   readonly session: ZkSession;
-  state: ZkSessionState = 'connected';
+  state: ZkSessionState;
   /** Requests that reached the server, by kind. */
   readonly counts = new Map<Call, number>();
   /** Wake-ups by a watch. */
@@ -115,9 +121,10 @@ export class FakeZk implements ZkClient {
   #connection = 1;
   #lose: Call | null = null;
 
-  constructor(ensemble: FakeEnsemble, session: ZkSession) {
+  constructor(ensemble: FakeEnsemble, session: ZkSession, state: ZkSessionState) {
     this.#ensemble = ensemble;
     this.session = session;
+    this.state = state;
   }
 
   onState(listener: (state: ZkSessionState) => void): void {
@@ -167,9 +174,10 @@ export class FakeZk implements ZkClient {
     return this.#call('sync', () => ({}));
   }
 
+  /** Without a connection no server hears of it: the session goes on. */
   async close(): Promise<void> {
     if (this.state === 'over') return;
-    this.#ensemble.expire(this.session.id);
+    if (this.state === 'connected') this.#ensemble.expire(this.session.id);
     this.#become('over');
   }
 

@@ -25,6 +25,14 @@ export function connected(client: ZkClient, clock: Clock, withinMs: number): Pro
   });
 }
 
+/** A session is resumed for nothing but its end. Rejects when no server said what became of it. */
+export async function closedByResuming(resumed: ZkClient, clock: Clock, withinMs: number): Promise<void> {
+  await connected(resumed, clock, withinMs);
+  const { state } = resumed;
+  await resumed.close();
+  if (state !== 'connected' && state !== 'over') throw unavailable('The coordinator could not be reached.');
+}
+
 /** The stored session of an earlier process: `id:password:timeout`. */
 export function parseSession(text: string | null): ZkSession | null {
   const [id, password, timeoutMs] = (text ?? '').split(':');

@@ -12,7 +12,7 @@ import { raiseBase, readIdentity } from './identity.ts';
 import { Incarnations } from './incarnations.ts';
 import { type Registration, register } from './registry.ts';
 import { SessionProof } from './session-proof.ts';
-import { answered, connected, parseSession, storedSession } from './session-start.ts';
+import { answered, closedByResuming, connected, parseSession, storedSession } from './session-start.ts';
 import { SessionTitles } from './session-titles.ts';
 import { TokenTrust } from './token-trust.ts';
 import type { ZkClient, ZkSession } from './zk-client.ts';
@@ -61,12 +61,15 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
   readonly #listeners: ((state: ContactState) => void)[] = [];
   #live: Live | null = null;
   #state: ContactState = 'lost';
+  /** Ours, void, and perhaps still open at the ensemble: of the process before us, or lost. */
+  #past: ZkSession | null;
   readonly #trust: TokenTrust;
   #stopped = false;
 
   constructor(options: ZookeeperCoordinationOptions) {
     const { clock, random, root, queueMax } = options;
     this.#options = options;
+    this.#past = parseSession(options.before.session);
     const remember = (coordinatorId: string): Promise<void> => options.remember(COORDINATOR_FACT, coordinatorId);
     this.#trust = new TokenTrust({ before: options.before.coordinatorId, highestToken: options.highestToken, remember });
     this.coordinator = new ZookeeperCoordinator<Lease>({ clock, random, root, queueMax });
@@ -74,7 +77,6 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
 
   /** Resolves when registered. Rejects with `volume_unavailable`, or `coordinator_unavailable` after two session times. */
   async start(): Promise<void> {
-    await this.#closeEarlier();
     const untilMs = this.#options.clock.monotonicMs() + 2 * this.#options.sessionMs;
     await this.#begin(untilMs);
   }
@@ -165,15 +167,6 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     await live?.client.close();
   }
 
-  /** The session of the process before us, so that nobody waits for our own past. */
-  async #closeEarlier(): Promise<void> {
-    const stored = parseSession(this.#options.before.session);
-    if (stored === null) return;
-    const client = this.#options.open(stored);
-    await connected(client, this.#options.clock, this.#options.sessionMs);
-    await client.close().catch((thrown: unknown) => this.#options.log(`the earlier session could not be closed: ${String(thrown)}`));
-  }
-
   async #begin(untilMs: number): Promise<void> {
     const { clock, sessionMs } = this.#options;
     for (;;) {
@@ -191,8 +184,14 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
   }
 
   async #beginOnce(): Promise<void> {
-    const { clock, random, root, sessionMs, gatewayUuid, remember } = this.#options;
-    const client = this.#options.open(null);
+    const { clock, random, root, sessionMs, gatewayUuid, open, remember } = this.#options;
+    if (this.#past !== null) {
+      // Its nodes would be in our own way for as long as the ensemble waits for it.
+      await closedByResuming(open(this.#past), clock, sessionMs);
+      this.#past = null;
+      if (this.#stopped) return;
+    }
+    const client = open(null);
     await connected(client, clock, sessionMs);
     const { session } = client;
     if (session === null) throw unavailable('The coordinator could not be reached.');
@@ -273,7 +272,8 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
   }
 
   async #anew(old: ZkClient): Promise<void> {
-    // It is lost already; that it could not be closed as well changes nothing.
+    // Whether a server reads that is not known: the link may be what was lost.
+    if (old.state !== 'over') this.#past = old.session;
     await old.close().catch(() => undefined);
     try {
       await this.#begin(Number.POSITIVE_INFINITY);

@@ -25,7 +25,7 @@ interface Gateway {
 /** What a gateway process of its own has: a data directory with another uuid. */
 async function gateway(
   uuid: string,
-  { highest = null as bigint | null, coordinatorId = null as string | null, negotiatedMs = 15_000 } = {},
+  { highest = null as bigint | null, coordinatorId = null as string | null, negotiatedMs = 15_000, session = null as string | null } = {},
 ): Promise<Gateway> {
   const clients: FakeZk[] = [];
   const untitled: (string | null)[] = [];
@@ -43,12 +43,12 @@ async function gateway(
       sessionMs: 15_000,
       gatewayUuid: uuid,
       queueMax: () => 100,
-      open: () => {
-        const client = ensemble.open(negotiatedMs);
+      open: (resume) => {
+        const client = ensemble.open(negotiatedMs, resume);
         clients.push(client);
         return client;
       },
-      before: { coordinatorId, session: null },
+      before: { coordinatorId, session },
       highestToken: () => made.highest,
       onUntitled: (volume) => untitled.push(volume),
       remember: async () => undefined,
@@ -180,6 +180,51 @@ describe('whose a volume is at an ensemble', () => {
     expect([first.untitled, first.states]).toEqual([[null], ['lost', 'reconnected']]);
     const title = await first.coordination.claim('v', UUID, 'plain');
     expect(title.left).toEqual([DIRECTORY]);
+  });
+});
+
+describe('a session of our own past', () => {
+  /** What the ensemble still has of it. */
+  const owner = (): string => ensemble.stat(`/locks/.owners/${UUID}`).ephemeralOwner;
+
+  it('that was LOST behind a cut link is resumed only to be closed, so that the next one need not wait for the ensemble to give it up', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    const lost = first.client();
+    lost.cut();
+    await clock.advanceAsync(10_000);
+    expect(first.states).toEqual(['suspended', 'lost', 'reconnected']);
+    const [, resumed] = ensemble.clients;
+    expect([resumed?.session, resumed?.state, resumed?.counts.size]).toEqual([lost.session, 'over', 0]);
+    expect((await first.coordination.claim('v', UUID, 'plain')).left).toEqual([DIRECTORY]);
+    expect(owner()).toBe(first.client().session.id);
+  });
+
+  it('is tried again while no server can be reached, and nothing is begun before its end is known', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    const lost = first.client();
+    ensemble.reachable = false;
+    lost.cut();
+    await clock.advanceAsync(60_000);
+    expect([first.coordination.readiness().state, owner()]).toEqual(['lost', lost.session.id]);
+    expect(ensemble.clients.length).toBeGreaterThan(2);
+    expect(new Set(ensemble.clients.map(({ session }) => session.id))).toEqual(new Set([lost.session.id]));
+    ensemble.reachable = true;
+    await clock.advanceAsync(20_000);
+    expect(first.coordination.readiness().state).toBe('connected');
+    await opened(first, SECOND_DIRECTORY);
+  });
+
+  it('is closed by the next process over the same data directory; what it left is fenced by whoever owns the volume next', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    const { id, password, timeoutMs } = first.client().session;
+    const again = await gateway('g1', { session: `${id}:${password}:${timeoutMs}` });
+    // Somebody else is faster: the directory is his to clear before he grants.
+    const other = await gateway('g2');
+    expect((await other.coordination.claim('v', UUID, 'plain')).left).toEqual([DIRECTORY]);
+    await expect(again.coordination.claim('v', UUID, 'plain')).rejects.toMatchObject({ lasting: false });
   });
 });
 
