@@ -85,7 +85,7 @@ function watches(
 
 /**
  * The state without these holders; the longest of their lock-delays begins with the `set` (its own mtime), a running one stays.
- * `clean`: they released, and their children are still there.
+ * `clean`: their own gateway takes them out.
  */
 export function without(state: NodeState, gone: readonly HolderEntry[], clean: boolean): NextState {
   const delayMs = Math.max(0, ...gone.map(({ lockDelayMs }) => lockDelayMs));

@@ -32,7 +32,7 @@ export interface NodeState {
   /** Nobody is granted for this long after an unclean end. */
   readonly delay: { readonly ms: number; readonly untilMs: number } | null;
   readonly breaks: readonly BreakEntry[];
-  /** Whether the last holder that went had released; `null`: nobody ever held. */
+  /** For people: whether its own gateway took the last holder out, or somebody found it without its child; `null`: nobody ever held. */
   readonly clean: boolean | null;
 }
 

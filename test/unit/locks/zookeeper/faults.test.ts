@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { resourceOf } from '../../../../src/domain/resource.ts';
+import { encodeState, FREE } from '../../../../src/locks/zookeeper/resource-node.ts';
 import { settle } from '../../../support/fake-clock.ts';
 import { resource, tokenOf } from '../../../support/lock-lab.ts';
 import { ZookeeperLab } from '../../../support/zookeeper-lab.ts';
@@ -132,6 +133,18 @@ describe('the ZooKeeper recipe when something fails', () => {
       await settle();
       expect(lab.client.wakes - before).toBe(1);
     }
+  });
+
+  it('says in the node, for people, whether the last holder was taken out by its own gateway or had lost its session', async () => {
+    const lab = new ZookeeperLab();
+    const gone = { lease: 'gone', node: '_c_ab-x5-lock-0000000000', mode: 'exclusive', token: 1n, home: '0x99', lockDelayMs: 0 } as const;
+    lab.ensemble.create(NODE, encodeState({ ...FREE, holders: [gone] }), '0', false);
+    const clean = (): unknown => (JSON.parse(String(Buffer.from(lab.ensemble.nodes.get(NODE)?.data ?? []))) as { clean: unknown }).clean;
+    const lease = await lab.acquire(A);
+    expect(clean()).toBe(false);
+    await lab.release(lease.leaseId);
+    await settle();
+    expect(clean()).toBe(true);
   });
 
   it('refuses a resource node that no version of ours wrote: nobody is granted', async () => {
