@@ -13,6 +13,7 @@ export interface Options {
   readonly leases: number;
   readonly marks: number;
   readonly intents: number;
+  readonly nodes: number;
   readonly nginxWorkers: number;
   readonly nginxFsyncWorkers: number;
   readonly directory: string | null;
@@ -32,6 +33,7 @@ export function readOptions(argv: readonly string[]): Options {
     .option('--leases <n>', 'live leases of the heartbeat row', whole, 100_000)
     .option('--marks <n>', 'resources in the journal of the rows about a full one', whole, 1_000_000)
     .option('--intents <n>', 'writes that the start after a crash looks at', whole, 10_000)
+    .option('--nodes <n>', 'resource nodes in the ensemble of the row about many', whole, 100_000)
     .option('--nginx-workers <n>', 'worker processes of nginx', whole, availableParallelism())
     .option('--nginx-fsync-workers <n>', 'worker processes of nginx with fsync', whole, 32)
     .option('--directory <path>', 'work in a plain directory there instead of on an ext4 of its own')

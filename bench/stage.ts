@@ -16,6 +16,8 @@ export interface Peer<Running extends RunningPeer> {
 
 export interface RunningPeer {
   readonly processes: ProcessTree;
+  /** Those of them that are the coordinator's servers. */
+  readonly ensemble?: ProcessTree;
   /** Name and version, as the peer itself tells it. */
   readonly version: string;
 }

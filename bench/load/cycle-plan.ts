@@ -2,8 +2,8 @@ import type { Amount } from './plan.ts';
 
 /** What one client does from end to end before it begins again: what the figures of a cycle row count. */
 export type Cycle =
-  /** A lease on a name of the client's own is taken and released. */
-  | { readonly kind: 'fencegate-lease'; readonly volume: string }
+  /** A lease is taken and released, on a name of the client's own, or each time on one never seen; `acquire`: latencies are of the taking alone. */
+  | { readonly kind: 'fencegate-lease'; readonly volume: string; readonly names?: 'own' | 'new'; readonly timed?: 'acquire' }
   /** The same with etcd: a lease, a key that only a free name gets, and the lease revoked, over the JSON gateway. */
   | { readonly kind: 'etcd-lock' }
   /** The same with Redis: SET NX PX, and a script that deletes the key only when it is still ours. */

@@ -18,9 +18,9 @@ export async function runCycles(plan: CyclePlan): Promise<LoadResult> {
 async function repeat(client: CycleClient, timed: Timed): Promise<void> {
   let sentMs = performance.now();
   for (let left = timed.repeatsMax; left > 0 && sentMs < timed.untilMs; left--) {
-    await client.run();
+    const doneMs = await client.run();
     const nowMs = performance.now();
-    timed.count(sentMs, nowMs);
+    timed.count(sentMs, nowMs, doneMs ?? nowMs);
     sentMs = nowMs;
   }
 }

@@ -19,10 +19,11 @@ export class Timed {
     this.repeatsMax = timed ? Number.POSITIVE_INFINITY : amount.requestsPerConnection;
   }
 
-  count(fromMs: number, toMs: number): void {
+  /** @param doneMs the end of what latencies are of, when that is only a part. */
+  count(fromMs: number, toMs: number, doneMs = toMs): void {
     this.#all += 1;
     this.#lastMs = toMs;
-    if (toMs >= this.#fromMs && toMs < this.untilMs) this.#latencies.add(toMs - fromMs);
+    if (toMs >= this.#fromMs && toMs < this.untilMs) this.#latencies.add(doneMs - fromMs);
   }
 
   result(bodyBytesSent = 0): LoadResult {

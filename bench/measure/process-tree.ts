@@ -9,12 +9,12 @@ export interface Memory {
   readonly peakBytes: number;
 }
 
-/** A server's process and everything it started, as the kernel accounts for it. */
+/** A server's process, or those of several, and everything they started, as the kernel accounts for it. */
 export class ProcessTree {
-  readonly #root: number;
+  readonly #roots: readonly number[];
 
-  constructor(root: number) {
-    this.#root = root;
+  constructor(...roots: readonly number[]) {
+    this.#roots = roots;
   }
 
   /** User and system time of all processes, also of ended ones that their parent has waited for. Kernel threads (the file system's journal) are in nobody's account. */
@@ -50,7 +50,7 @@ export class ProcessTree {
       const parent = /^\d+$/.test(name) ? Number(statFields(Number(name))?.[1] ?? 0) : 0;
       if (parent > 0) children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
     }
-    const tree = [this.#root];
+    const tree = [...this.#roots];
     for (const pid of tree) tree.push(...(children.get(pid) ?? []));
     return tree;
   }

@@ -12,6 +12,9 @@ import type { HttpPeer } from './http-peer.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
+/** Beyond the defaults. */
+type Settings = Readonly<Record<string, string>>;
+
 /** The gateway's volume in every run. */
 export const VOLUME = 'bench';
 
@@ -24,28 +27,36 @@ export class RunningFencegate implements HttpPeer {
   readonly #directory: string;
   readonly #name: string;
   readonly #stage: Stage;
+  readonly #settings: Settings;
   readonly #leases: HeldLeases;
   #pid: number;
 
-  private constructor(name: string, directory: string, port: number, pid: number, stage: Stage) {
+  private constructor(name: string, directory: string, port: number, pid: number, stage: Stage, settings: Settings) {
     this.#name = name;
     this.#directory = directory;
     this.port = port;
     this.#pid = pid;
     this.#stage = stage;
+    this.#settings = settings;
     this.#leases = new HeldLeases(port, VOLUME);
     this.journalFile = join(directory, 'data', 'journal.sqlite');
   }
 
-  static async start(name: string, directory: string, stage: Stage): Promise<RunningFencegate> {
+  static async start(name: string, directory: string, stage: Stage, settings: Settings = {}): Promise<RunningFencegate> {
     if (!existsSync(join(ROOT, 'dist/main.js'))) throw new StopLine('the gateway is not built yet; run npm run build');
     const port = await freePort();
     await mkdir(join(directory, 'volume'));
-    return new RunningFencegate(name, directory, port, await launch(name, directory, port, stage), stage);
+    const pid = await launch(name, directory, port, stage, settings);
+    return new RunningFencegate(name, directory, port, pid, stage, settings);
   }
 
   get processes(): ProcessTree {
-    return new ProcessTree(this.#pid);
+    return new ProcessTree(...this.pids);
+  }
+
+  /** Of the process there is now. */
+  get pids(): readonly number[] {
+    return [this.#pid];
   }
 
   target(file: string): string {
@@ -67,7 +78,7 @@ export class RunningFencegate implements HttpPeer {
     await endProcess(this.#pid, signal);
     await meanwhile();
     const fromMs = performance.now();
-    this.#pid = await launch(this.#name, this.#directory, this.port, this.#stage);
+    this.#pid = await launch(this.#name, this.#directory, this.port, this.#stage, this.#settings);
     return performance.now() - fromMs;
   }
 }
@@ -90,12 +101,13 @@ export function fencegateCalled(
   };
 }
 
-function launch(name: string, directory: string, port: number, stage: Stage): Promise<number> {
+function launch(name: string, directory: string, port: number, stage: Stage, settings: Settings): Promise<number> {
   const env = {
     FENCEGATE_PORT: String(port),
     FENCEGATE_DATA_DIR: join(directory, 'data'),
     FENCEGATE_VOLUMES: `${VOLUME}=${join(directory, 'volume')}`,
     FENCEGATE_LOG_LEVEL: 'error',
+    ...settings,
   };
   const isReady = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
   return startServer(

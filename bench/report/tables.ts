@@ -10,12 +10,25 @@ const LARGE_BYTES = MIB;
 const DRIVER_SHARE_MAX = 0.85;
 
 const COLUMNS = ['contestant', 'req/s', 'MiB/s', 'p50 ms', 'p99 ms', 'CPU ms/req', 'flushes/req', 'RSS MiB', 'growth MiB', 'driver CPU'];
+/** Only told where there are any. */
+const ENSEMBLE_COLUMNS = ['ensemble CPU', 'heap MiB'];
 
 /** One block for people: a table of medians over the rounds, and the ratios below it. */
 export function blockText(block: Block): string {
   const { row, connections } = block;
-  const lines = [...block.outcomes].map(([contestant, outcomes]) => cells(contestant, samplesOf(outcomes), row.bodyBytes));
-  return [blockTitle(row, connections), table([COLUMNS, ...lines]), ...ratioLines(block), ...latencyLines(block), ...memoryLines(block)].join('\n');
+  const all = [...block.outcomes].map(([contestant, outcomes]) => [contestant, samplesOf(outcomes)] as const);
+  const lines = all.map(([contestant, samples]) => cells(contestant, samples, row.bodyBytes));
+  const beside = all.map(([, samples]) => ensembleCells(samples));
+  const told = ENSEMBLE_COLUMNS.map((_, column) => beside.some((line) => line[column] !== ''));
+  const further = (line: readonly string[]): readonly string[] => line.filter((_, column) => told[column]);
+  const title = `${blockTitle(row, connections)}${row.timed === undefined ? '' : ` (p50, p99: ${row.timed})`}`;
+  return [
+    title,
+    table([[...COLUMNS, ...further(ENSEMBLE_COLUMNS)], ...lines.map((line, n) => [...line, ...further(beside[n] ?? [])])]),
+    ...ratioLines(block),
+    ...latencyLines(block),
+    ...memoryLines(block),
+  ].join('\n');
 }
 
 function cells(contestant: string, samples: readonly Sample[], bodyBytes: number): readonly string[] {
@@ -36,6 +49,13 @@ function cells(contestant: string, samples: readonly Sample[], bodyBytes: number
     figure(Math.max(...samples.map(memoryGrowthBytes)) / MIB),
     `${Math.round(driver * 100)} %${driver > DRIVER_SHARE_MAX ? ' (!)' : ''}`,
   ];
+}
+
+function ensembleCells(samples: readonly Sample[]): readonly string[] {
+  return [samples.map((sample) => sample.ensembleCpuMsPerRequest), samples.map((sample) => (sample.heapBytes ?? Number.NaN) / MIB)].map((values) => {
+    const known = values.filter((value) => value !== undefined && Number.isFinite(value));
+    return known.length === 0 ? '' : figure(spread(known as number[]).median);
+  });
 }
 
 function ratioLines(block: Block): readonly string[] {
@@ -118,7 +138,7 @@ function figure(value: number): string {
 }
 
 function table(rows: readonly (readonly string[])[]): string {
-  const widths = COLUMNS.map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
   const line = (row: readonly string[]): string =>
     row.map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ');
   return rows.map((row) => `  ${line(row).trimEnd()}`).join('\n');

@@ -1,6 +1,9 @@
+import { availableParallelism } from 'node:os';
 import type { Cycle } from '../load/cycle-plan.ts';
+import { runKazoo } from '../load/run-kazoo.ts';
 import type { ServerOnPort } from '../peers/etcd.ts';
 import { type RunningFencegate, VOLUME } from '../peers/fencegate.ts';
+import { KAZOO, type RunningKazoo } from '../peers/kazoo.ts';
 import type { Peer } from '../stage.ts';
 import { measured } from './measured.ts';
 import type { Turn } from './row.ts';
@@ -21,6 +24,20 @@ export function cycleTurn(contestant: string, peer: Peer<ServerOnPort>, cycle: C
       return measured(stage, running, () =>
         stage.driver.run({ plan: 'cycles', port: running.port, clients, cycle, amount: { warmUpMs, measureMs: seconds * 1000 } }),
       );
+    },
+  };
+}
+
+/** The same with kazoo's `Lock`, which drives itself. */
+export function kazooTurn(contestant: string, peer: Peer<RunningKazoo>, names: 'own' | 'new'): Turn {
+  return {
+    contestant,
+    peer,
+    needs: [KAZOO],
+    run: async (stage, clients, { warmUpMs, seconds }) => {
+      const running = await stage.running(peer);
+      const plan = { hosts: running.connect, clients, processes: availableParallelism(), names, warmUpMs, measureMs: seconds * 1000 };
+      return measured(stage, running, () => runKazoo(plan));
     },
   };
 }

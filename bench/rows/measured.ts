@@ -6,15 +6,17 @@ import type { Sample } from './row.ts';
 
 /** Runs a load between two readings of the kernel's accounts, on a disk that has nothing left to write. */
 export async function measured(stage: Stage, peer: RunningPeer, load: () => Promise<LoadResult>): Promise<Sample> {
-  const { processes } = peer;
+  const { processes, ensemble } = peer;
   await settleDisk(stage.place);
   processes.forgetPeaks();
   const memoryBefore = processes.memory();
   const cpuBefore = processes.cpuSeconds();
+  const ensembleBefore = ensemble?.cpuSeconds() ?? 0;
   const flushesBefore = diskFlushes(stage.place.deviceStat);
   const result = await load();
   const flushesAfter = diskFlushes(stage.place.deviceStat);
   const cpuSeconds = processes.cpuSeconds() - cpuBefore;
+  const ensembleSeconds = ensemble === undefined ? null : ensemble.cpuSeconds() - ensembleBefore;
   if (result.requests === 0) throw new Error('no request was answered in the measured time');
   return {
     requests: result.requests,
@@ -22,6 +24,7 @@ export async function measured(stage: Stage, peer: RunningPeer, load: () => Prom
     p50Ms: result.p50Ms,
     p99Ms: result.p99Ms,
     cpuMsPerRequest: (cpuSeconds * 1000) / result.requestsAll,
+    ...(ensembleSeconds === null ? {} : { ensembleCpuMsPerRequest: (ensembleSeconds * 1000) / result.requestsAll }),
     flushesPerRequest: flushesBefore === null || flushesAfter === null ? null : (flushesAfter - flushesBefore) / result.requestsAll,
     bodyBytesSent: result.bodyBytesSent,
     memoryBefore,

@@ -10,6 +10,10 @@ export interface Sample {
   readonly p99Ms: number;
   /** CPU time of the server's processes by request. */
   readonly cpuMsPerRequest: number;
+  /** What of it is the coordinator's servers', where there are any. */
+  readonly ensembleCpuMsPerRequest?: number;
+  /** What the coordinator's heap holds after a full collection, where that was asked. */
+  readonly heapBytes?: number;
   /** Flushes of the block device by request; `null` where the device does not count them. */
   readonly flushesPerRequest: number | null;
   readonly bodyBytesSent: number;
@@ -59,6 +63,8 @@ export interface Row {
   readonly id: string;
   readonly title: string;
   readonly connections: readonly number[];
+  /** What p50 and p99 are of, when not the whole request. */
+  readonly timed?: string;
   /** Fewer rounds than the run has, for rows about something that does not vary. */
   readonly roundsMax?: number;
   /** Body bytes by request, for a throughput beside the rate. */

@@ -3,6 +3,7 @@ import { nginx, nginxWithFsync } from '../peers/nginx.ts';
 import { getTurn, heldPutTurn, putTurn, refusedPutTurn } from './http-turns.ts';
 import { type Amounts, handOverRow, lockedPutRow, lockRow, stateRows } from './lock-rows.ts';
 import type { Comparison, Row } from './row.ts';
+import { zookeeperRows } from './zookeeper-rows.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -16,6 +17,7 @@ export interface Sizes extends Amounts {
   readonly memoryMib: number;
   readonly nginxWorkers: number;
   readonly nginxFsyncWorkers: number;
+  readonly nodes: number;
 }
 
 /** The rows of a run, in their order. A new measure is a new row here. */
@@ -93,6 +95,7 @@ export function allRows(sizes: Sizes): readonly Row[] {
     lockRow,
     handOverRow,
     ...stateRows(sizes),
+    ...zookeeperRows(sizes.nodes),
   ];
 }
 
@@ -111,4 +114,5 @@ export const ROW_IDS: readonly string[] = allRows({
   leases: 1,
   marks: 1,
   intents: 1,
+  nodes: 1,
 }).map(({ id }) => id);

@@ -5,8 +5,11 @@ import { redisLock } from './redis-lock.ts';
 import { webdavCycle } from './webdav-cycle.ts';
 
 export interface CycleClient {
-  /** @throws Error when an answer was not the one that was due, or the lock was not got. */
-  run(): Promise<void>;
+  /**
+   * @returns when that was over whose time is told, ms; `null`: the whole cycle is.
+   * @throws Error when an answer was not the one that was due, or the lock was not got.
+   */
+  run(): Promise<number | null>;
   close(): Promise<void>;
 }
 
@@ -14,7 +17,7 @@ export interface CycleClient {
 export function cycleClient(port: number, cycle: Cycle, index: number): Promise<CycleClient> {
   switch (cycle.kind) {
     case 'fencegate-lease':
-      return Promise.resolve(fencegateLease(port, `${cycle.volume}/lock-${index}`));
+      return Promise.resolve(fencegateLease(port, `${cycle.volume}/lock-${index}`, cycle));
     case 'etcd-lock':
       return Promise.resolve(etcdLock(port, `lock-${index}`));
     case 'redis-lock':

@@ -16,6 +16,7 @@ export function etcdLock(port: number, name: string): CycleClient {
       });
       if (succeeded !== true) throw new Error('etcd did not give the lock');
       await http.json('POST', '/v3/lease/revoke', [200], { ID: lease });
+      return null;
     },
     close: () => http.close(),
   };

@@ -15,6 +15,7 @@ export async function redisLock(port: number, name: string): Promise<CycleClient
     run: async () => {
       await redis.call(['SET', name, value, 'NX', 'PX', String(TTL_MS)], '+OK');
       await redis.call(['EVAL', RELEASE, '1', name, value], ':1');
+      return null;
     },
     close: async () => {
       socket.destroy();

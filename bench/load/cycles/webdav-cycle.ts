@@ -14,6 +14,7 @@ export function webdavCycle(port: number, path: string, bodyBytes: number): Cycl
       const token = lockToken(locked.headers['lock-token']);
       await http.send('PUT', path, [200, 201, 204], body, { if: `(${token})`, 'content-type': 'application/octet-stream' });
       await http.send('UNLOCK', path, [204], null, { 'lock-token': token });
+      return null;
     },
     close: () => http.close(),
   };

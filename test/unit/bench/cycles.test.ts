@@ -3,9 +3,11 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createTcpServer, type Server as TcpServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Cycle } from '../../../bench/load/cycle-plan.ts';
+import { cycleClient } from '../../../bench/load/cycles/cycle-client.ts';
 import { runCycles } from '../../../bench/load/run-cycles.ts';
 import { runHandOver } from '../../../bench/load/run-hand-over.ts';
 import { runHeartbeats } from '../../../bench/load/run-heartbeats.ts';
+import { Timed } from '../../../bench/load/timed.ts';
 
 type Answer = { readonly status: number; readonly body?: object; readonly headers?: Readonly<Record<string, string>> };
 
@@ -49,6 +51,35 @@ describe('a cycle', () => {
     );
     expect(await twice(port, { kind: 'fencegate-lease', volume: 'v' })).toMatchObject({ requests: 2, requestsAll: 2 });
     expect(seen).toEqual(['POST /v1/leases', 'DELETE /v1/leases/l1.x', 'POST /v1/leases', 'DELETE /v1/leases/l1.x']);
+  });
+
+  it('of the gateway takes, where names are to be new, one that was never seen each time', async () => {
+    const resources = new Set<string>();
+    const { port } = await serving(({ method }, body) => {
+      if (method !== 'POST') return { status: 204 };
+      resources.add((JSON.parse(body) as { resource: string }).resource);
+      return { status: 201, body: { lease_id: `l${resources.size}` } };
+    });
+    for (let run = 0; run < 2; run += 1) await twice(port, { kind: 'fencegate-lease', volume: 'v', names: 'new' }, 3);
+    expect(resources.size).toBe(12);
+  });
+
+  it('of which only the taking is timed has latencies without the release', async () => {
+    let releasedMs = 0;
+    const { port } = await serving(({ method }) => {
+      if (method === 'POST') return { status: 201, body: { lease_id: 'l1' } };
+      releasedMs = performance.now();
+      return { status: 204 };
+    });
+    const cycle = { kind: 'fencegate-lease', volume: 'v' } as const;
+    const [whole, taking] = [await cycleClient(port, cycle, 0), await cycleClient(port, { ...cycle, timed: 'acquire' }, 1)];
+    expect(await whole.run()).toBeNull();
+    expect(await taking.run()).toBeLessThan(releasedMs);
+    await Promise.all([whole.close(), taking.close()]);
+    const timed = new Timed({ requestsPerConnection: 1 });
+    const fromMs = performance.now();
+    timed.count(fromMs, fromMs + 90, fromMs + 20);
+    expect(timed.result().p50Ms).toBeCloseTo(20);
   });
 
   it('of etcd gives no figures when the key was there already', async () => {

@@ -38,6 +38,16 @@ describe('a table', () => {
     expect(text).toContain('ours: 100 MiB resident; P9 allows 200: met');
   });
 
+  it('tells what the coordinator’s servers cost only where there are any, and of what its times are', () => {
+    expect(blockText(block)).not.toMatch(/ensemble|heap/);
+    const sample = { ...SAMPLE, ensembleCpuMsPerRequest: 0.25, heapBytes: 42 * MIB };
+    const outcomes = new Map([...block.outcomes, ['beside', [{ sample }]]]);
+    const [title, head, ours, beside] = blockText({ row: { ...ROW, timed: 'the taking' }, connections: 1, outcomes }).split('\n');
+    expect(title).toBe('acquire, 1 client (p50, p99: the taking)');
+    expect(head).toMatch(/driver CPU {2}ensemble CPU {2}heap MiB$/);
+    expect([ours, beside]).toEqual([expect.stringMatching(/ 0 %$/), expect.stringMatching(/ 0 % +0\.250 +42$/)]);
+  });
+
   it('counts in its title what the row counts', () => {
     expect(blockTitle(ROW, 16)).toBe('acquire, 16 clients');
     expect(blockTitle({ ...ROW, counts: null }, 16)).toBe('acquire');
