@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { LeaseMode } from '../../src/domain/lease.ts';
 import { conflict } from '../../src/locks/decision.ts';
 import { contenderPrefix, parseChild } from '../../src/locks/zookeeper/lock-node.ts';
@@ -49,7 +50,7 @@ export function explore(options: WorldOptions): { readonly worlds: number; reado
   const stack: World[] = [initial(options)];
   const heldBy = new Set<number>();
   for (let world = stack.pop(); world !== undefined; world = stack.pop()) {
-    const key = JSON.stringify(world, (_, value: unknown) => (typeof value === 'bigint' ? Number(value) : value));
+    const key = keyOf(world);
     if (seen.has(key)) continue;
     seen.add(key);
     const violation = violationOf(world, options);
@@ -64,6 +65,27 @@ export function explore(options: WorldOptions): { readonly worlds: number; reado
     if (world.faults < options.faultsMax) stack.push(...faultsOf(world, options));
   }
   return { worlds: seen.size, violation: null, heldBy };
+}
+
+/** Millions of worlds are remembered: by their digest. */
+function keyOf(world: World): string {
+  const text = JSON.stringify(world, (_, value: unknown) => (typeof value === 'bigint' ? Number(value) : value));
+  return createHash('sha1').update(text).digest('latin1');
+}
+
+/** What was read or planned is replaced, never changed: a copy shares it. */
+function copyOf(world: World): World {
+  return { ...world, children: [...world.children], processes: world.processes.map((process) => ({ ...process })) };
+}
+
+/** What a process will not look at again is forgotten: worlds that differ in nothing else are one. */
+function forget(process: Process): void {
+  const { phase } = process;
+  if (phase !== 'look2') [process.state, process.children] = [null, []];
+  if (phase !== 'set' && phase !== 'unset') process.next = null;
+  if (phase !== 'look2' && phase !== 'set' && phase !== 'unset') process.version = 0;
+  if (phase !== 'watch' && phase !== 'sleep') process.target = null;
+  if (phase !== 'set') process.granting = false;
 }
 
 function initial({ contenders }: WorldOptions): World {
@@ -101,9 +123,11 @@ function violationOf({ processes, children }: World, { contenders }: WorldOption
 
 function movesOf(world: World, options: WorldOptions): World[] {
   return world.processes.flatMap((_, i) => {
-    const next = structuredClone(world);
+    const next = copyOf(world);
     const process = next.processes[i];
-    return process !== undefined && move(next, process, i, options) ? [next] : [];
+    if (process === undefined || !move(next, process, i, options)) return [];
+    forget(process);
+    return [next];
   });
 }
 
@@ -226,11 +250,12 @@ function commit(world: World, process: Process): boolean {
 function faultsOf(world: World, options: WorldOptions): World[] {
   const worlds: World[] = [];
   const fault = (change: (next: World, process: Process) => void, index: number): void => {
-    const next = structuredClone(world);
+    const next = copyOf(world);
     const process = next.processes[index];
     if (process === undefined) return;
     next.faults += 1;
     change(next, process);
+    forget(process);
     worlds.push(next);
   };
   for (const [i, process] of world.processes.entries()) {

@@ -35,10 +35,11 @@ describe('every order of events in small worlds', () => {
   );
 
   it.each(TRIPLES.slice(0, TIER.protocolTriples))(
-    'nor among %j, %j and %j',
+    'nor among %j, %j and %j, with the same faults',
     (...contenders) => {
-      const { violation, heldBy } = explore({ contenders, faultsMax: 0 });
+      const { violation, worlds, heldBy } = explore({ contenders, faultsMax: TIER.protocolTripleFaults });
       expect(violation).toBeNull();
+      expect(worlds).toBeGreaterThan(100_000);
       expect(heldBy.size).toBe(3);
     },
     WORLD_MS_MAX,
