@@ -63,6 +63,24 @@ export interface EndedLease {
 /** A lease that ended without its client's doing. */
 export type LostLease = Pick<StoredLease, 'leaseId' | 'sessionId'> & Pick<EndedLease, 'endedAt'>;
 
+/** A break with a grace period, as it survives a restart: the grace goes on while no process runs. */
+export interface AnnouncedBreak {
+  readonly resource: Resource;
+  readonly reason: string;
+  readonly graceMs: number;
+  /** When the grace is over, by the wall clock: the only one that two processes share. */
+  readonly untilWallMs: number;
+  readonly by: {
+    readonly principal: string;
+    readonly authenticated: boolean;
+    readonly clientId: string | null;
+    readonly remoteAddress: string | null;
+    readonly requestId: string;
+  };
+  /** Whom it means; each has an operation of its own, which ends as `committed` or `aborted`. */
+  readonly leases: readonly { readonly leaseRef: string; readonly operationId: string }[];
+}
+
 /** The stored answer of a request with an `Idempotency-Key`. */
 export interface StoredAnswer {
   readonly status: number;
@@ -107,6 +125,9 @@ export type JournalOp =
   | { readonly op: 'session_end'; readonly sessionRef: string }
   /** A hold-back after an unclean end; after a restart it is served again in full. `null`: over. */
   | { readonly op: 'lock_delay'; readonly resourceKey: string; readonly delayMs: number | null }
+  /** One a resource; another takes its place. Its records are shown as pending until the `outcome` of their operations. */
+  | { readonly op: 'break_put'; readonly announced: AnnouncedBreak; readonly records: readonly AuditDraft[] }
+  | { readonly op: 'break_gone'; readonly resourceKey: string }
   | { readonly op: 'idempotency_put'; readonly scope: IdempotencyScope; readonly row: IdempotencyRow; readonly atMs: number }
   /** Incarnation directories that exist or may exist on a volume: published after they were made and synced, forgotten after they were removed and synced. */
   | { readonly op: 'incarnation_put'; readonly volume: string; readonly incarnation: string }
@@ -115,7 +136,7 @@ export type JournalOp =
   | { readonly op: 'meta_put'; readonly name: string; readonly value: string | null };
 
 export interface CommitReceipt {
-  /** The `seq` of each audit record of the unit (from `audit`, `intent` and `outcome` ops), in order. */
+  /** The `seq` of each audit record of the unit (from `audit`, `intent`, `outcome` and `break_put` ops), in order. */
   readonly seqs: readonly number[];
 }
 
@@ -141,7 +162,7 @@ export interface Journal {
    * `overloaded` (the queue is full), or `internal` (this unit alone is at fault).
    */
   commit(ops: readonly JournalOp[]): Promise<CommitReceipt>;
-  /** The intent of `operationId` needs no look at recovery any more. In memory; made durable with a later unit. */
+  /** The intent of `operationId` needs no look at recovery any more, or its announced break is over. In memory; made durable with a later unit. */
   settled(operationId: string): void;
   /** False after a failed disk commit: refuse writes before the volume is touched. */
   readonly healthy: boolean;
@@ -178,6 +199,8 @@ export interface JournalStart {
   /** Ended within the hour without their clients' doing, oldest first. */
   lostLeases(): Iterable<LostLease>;
   lockDelays(): readonly { readonly resourceKey: string; readonly delayMs: number }[];
+  /** Announced, and not known to be over. */
+  announcedBreaks(): readonly AnnouncedBreak[];
   highestMark(): FencingToken | null;
 }
 

@@ -1,7 +1,7 @@
 import type { Database, Statement } from 'better-sqlite3';
 import type { AuditDraft } from '../domain/audit-record.ts';
 import { type ChainKeys, recordHash } from './audit-chain.ts';
-import { INSERT_AUDIT, recordValues } from './audit-row.ts';
+import { INSERT_AUDIT, OF_OPERATION, recordValues } from './audit-row.ts';
 import { readAnchor } from './chain-anchor.ts';
 import { InternalFacts } from './internal-facts.ts';
 
@@ -26,7 +26,7 @@ export class AuditAppender {
     this.#facts = new InternalFacts(db);
     this.#insert = db.prepare(INSERT_AUDIT);
     this.#supersede = db.prepare(`UPDATE audit INDEXED BY audit_operation SET superseded_by = ?
-      WHERE operation_id = ? AND seq < ? AND superseded_by IS NULL AND volume IS ? AND path IS ? AND action NOT LIKE 'lease\\_%' ESCAPE '\\'`);
+      WHERE operation_id = ? AND seq < ? AND superseded_by IS NULL AND volume IS ? AND path IS ? AND ${OF_OPERATION}`);
     this.#position = this.#stored(db);
   }
 

@@ -37,6 +37,9 @@ export interface AuditRow {
   readonly hash: Buffer;
 }
 
+/** Records of leases may carry the operation that took them; they are not the operation. A break with a grace is one of its own. */
+export const OF_OPERATION = `(action NOT LIKE 'lease\\_%' ESCAPE '\\' OR action = 'lease_break')`;
+
 const COLUMNS = [
   'at',
   'action',

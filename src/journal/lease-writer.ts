@@ -1,8 +1,13 @@
 import type { Database, Statement } from 'better-sqlite3';
-import type { EndedLease, StoredLease, StoredSession } from '../domain/journal.ts';
+import type { AnnouncedBreak, EndedLease, StoredLease, StoredSession } from '../domain/journal.ts';
 import { toJsonText } from './json-text.ts';
 
-/** Leases, sessions and hold-backs: what must be found again after a restart. */
+/** Before the key of the resource, in the names of `meta`. */
+export const BREAK_PREFIX = 'break:';
+/** The first name after them. */
+export const BREAK_PREFIX_END = 'break;';
+
+/** Leases, sessions, hold-backs and announced breaks: what must be found again after a restart. */
 export class LeaseWriter {
   readonly #putLease: Statement<[string, string]>;
   readonly #removeLease: Statement<[string]>;
@@ -11,6 +16,8 @@ export class LeaseWriter {
   readonly #removeSession: Statement<[string]>;
   readonly #putDelay: Statement<[string, number]>;
   readonly #removeDelay: Statement<[string]>;
+  readonly #putBreak: Statement<[string, string]>;
+  readonly #removeBreak: Statement<[string]>;
 
   constructor(db: Database) {
     this.#putLease = db.prepare('INSERT OR REPLACE INTO leases (lease_ref, body) VALUES (?, ?)');
@@ -26,6 +33,8 @@ export class LeaseWriter {
     this.#removeSession = db.prepare('DELETE FROM sessions WHERE session_ref = ?');
     this.#putDelay = db.prepare('INSERT OR REPLACE INTO lock_delays (resource_key, delay_ms) VALUES (?, ?)');
     this.#removeDelay = db.prepare('DELETE FROM lock_delays WHERE resource_key = ?');
+    this.#putBreak = db.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
+    this.#removeBreak = db.prepare('DELETE FROM meta WHERE name = ?');
   }
 
   put(lease: StoredLease): void {
@@ -49,5 +58,13 @@ export class LeaseWriter {
   delay(resourceKey: string, delayMs: number | null): void {
     if (delayMs === null) this.#removeDelay.run(resourceKey);
     else this.#putDelay.run(resourceKey, Math.ceil(delayMs));
+  }
+
+  putBreak(announced: AnnouncedBreak): void {
+    this.#putBreak.run(`${BREAK_PREFIX}${announced.resource.key}`, toJsonText(announced));
+  }
+
+  removeBreak(resourceKey: string): void {
+    this.#removeBreak.run(`${BREAK_PREFIX}${resourceKey}`);
   }
 }

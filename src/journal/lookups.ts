@@ -2,13 +2,12 @@ import type { Database, Statement } from 'better-sqlite3';
 import type { AuditRecord } from '../domain/audit-record.ts';
 import type { EndedLease, IdempotencyRow, IdempotencyScope, Mark, OperationKey, StoredAnswer, StoredLease } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type AuditRow, recordOf } from './audit-row.ts';
+import { type AuditRow, OF_OPERATION, recordOf } from './audit-row.ts';
 import { fromJsonText } from './json-text.ts';
 import { type MarkRow, markOf } from './mark-writer.ts';
 
 const OPERATION_ROWS_MAX = 1_000;
-/** Records of leases may carry the operation that took them; they are not the operation. */
-const IS_OPERATION = `superseded_by IS NULL AND operation_id IS NOT NULL AND action NOT LIKE 'lease\\_%' ESCAPE '\\'`;
+const IS_OPERATION = `superseded_by IS NULL AND operation_id IS NOT NULL AND ${OF_OPERATION}`;
 
 /** The reads that answer from one or a few rows, each by an index. */
 export class Lookups {

@@ -1,5 +1,5 @@
 /**
- * Operations between their intent and `settled()`. Gives the `pending` outcome, and the low-water mark below which recovery
+ * Operations between their intent, or the announcement of a break, and `settled()`. Gives the `pending` outcome, and the low-water mark below which recovery
  * need not look. In memory: a mark that is too low only makes recovery look at more.
  */
 export class OperationsInFlight {
@@ -9,6 +9,8 @@ export class OperationsInFlight {
   readonly #undecided = new Set<string>();
   /** Settled, but still marked as undecided in the journal. */
   readonly #toClose = new Set<string>();
+  /** Breaks within their grace: nothing that recovery looks at. */
+  readonly #announced = new Set<string>();
 
   started(operationId: string, seq: number): void {
     if (!this.#underWay.has(operationId)) this.#underWay.set(operationId, seq);
@@ -20,7 +22,12 @@ export class OperationsInFlight {
     this.#undecided.add(operationId);
   }
 
+  announced(operationId: string): void {
+    this.#announced.add(operationId);
+  }
+
   settled(operationId: string): void {
+    this.#announced.delete(operationId);
     this.#underWay.delete(operationId);
     if (this.#undecided.delete(operationId)) this.#toClose.add(operationId);
   }
@@ -35,15 +42,16 @@ export class OperationsInFlight {
   }
 
   has(operationId: string): boolean {
-    return this.#underWay.has(operationId) || this.#undecided.has(operationId);
+    return this.#underWay.has(operationId) || this.#undecided.has(operationId) || this.#announced.has(operationId);
   }
 
+  /** Operations on files. */
   get size(): number {
     return this.#underWay.size + this.#undecided.size;
   }
 
   ids(): string[] {
-    return [...this.#underWay.keys(), ...this.#undecided];
+    return [...this.#underWay.keys(), ...this.#undecided, ...this.#announced];
   }
 
   /** Every intent below this `seq` is settled or set aside; `headSeq` is the last record known to be durable. */

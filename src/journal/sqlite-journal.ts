@@ -197,6 +197,7 @@ export class SqliteJournal implements Journal {
   #durable(effects: UnitEffects): void {
     for (const { resourceKey, mark } of effects.marks) this.#marks.raise(resourceKey, mark);
     for (const { operationId, seq } of effects.intents) this.#inFlight.started(operationId, seq);
+    for (const operationId of effects.announced) this.#inFlight.announced(operationId);
     for (const operationId of effects.undecided) if (this.#inFlight.has(operationId)) this.#inFlight.setAside(operationId);
   }
 

@@ -1,10 +1,11 @@
 import type { Database, Statement } from 'better-sqlite3';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
 import type { Intent } from '../domain/intent.ts';
-import type { JournalStart, LostLease, OperationKnown, StoredLease, StoredSession } from '../domain/journal.ts';
+import type { AnnouncedBreak, JournalStart, LostLease, OperationKnown, StoredLease, StoredSession } from '../domain/journal.ts';
 import { IntentReader } from './intent-rows.ts';
 import { InternalFacts } from './internal-facts.ts';
 import { fromJsonText } from './json-text.ts';
+import { BREAK_PREFIX, BREAK_PREFIX_END } from './lease-writer.ts';
 import type { OperationsInFlight } from './operations-in-flight.ts';
 
 /**
@@ -24,6 +25,7 @@ export class StartFacts implements JournalStart {
   readonly #sessions: Statement<[], string>;
   readonly #lost: Statement<[], LostLease>;
   readonly #delays: Statement<[], { resourceKey: string; delayMs: number }>;
+  readonly #breaks: Statement<[string, string], string>;
   readonly #highest: Statement<[], bigint | null>;
 
   constructor(db: Database, parts: { readonly gatewayUuid: string; readonly inFlight: OperationsInFlight; readonly lowWater: number }) {
@@ -47,11 +49,17 @@ export class StartFacts implements JournalStart {
        WHERE state IN ('expired', 'broken', 'lost') AND body IS NOT NULL ORDER BY stored_ms`,
     );
     this.#delays = db.prepare('SELECT resource_key AS resourceKey, delay_ms AS delayMs FROM lock_delays');
+    this.#breaks = db.prepare<[string, string], string>('SELECT value FROM meta WHERE name >= ? AND name < ? ORDER BY name').pluck();
     this.#highest = db.prepare<[], bigint | null>('SELECT max(token) FROM marks').pluck().safeIntegers();
     // What the predecessor left unsettled is in flight again until recovery has looked at it.
     for (const { seq, undecided, intent } of this.#intents.unsettled(null, parts.lowWater)) {
       if (undecided) this.#inFlight.setAside(intent.operationId);
       else this.#inFlight.started(intent.operationId, seq);
+    }
+    // A break's last word is in the unit that ends its lease.
+    const live = db.prepare('SELECT 1 FROM leases WHERE lease_ref = ?').pluck();
+    for (const { leases } of this.announcedBreaks()) {
+      for (const { leaseRef, operationId } of leases) if (live.get(leaseRef) !== undefined) this.#inFlight.announced(operationId);
     }
   }
 
@@ -93,6 +101,10 @@ export class StartFacts implements JournalStart {
 
   lockDelays(): readonly { readonly resourceKey: string; readonly delayMs: number }[] {
     return this.#delays.all();
+  }
+
+  announcedBreaks(): readonly AnnouncedBreak[] {
+    return this.#breaks.all(BREAK_PREFIX, BREAK_PREFIX_END).map((value) => fromJsonText(value) as AnnouncedBreak);
   }
 
   highestMark(): FencingToken | null {

@@ -13,6 +13,8 @@ export interface UnitEffects {
   readonly intents: readonly { readonly operationId: string; readonly seq: number }[];
   /** Operations whose outcome nobody can tell yet. */
   readonly undecided: readonly string[];
+  /** Breaks whose grace has begun. */
+  readonly announced: readonly string[];
 }
 
 /** Carries out the operations of a unit inside the caller's transaction. */
@@ -45,6 +47,7 @@ export class UnitWriter {
       marks: [] as { resourceKey: string; mark: Mark }[],
       intents: [] as { operationId: string; seq: number }[],
       undecided: [] as string[],
+      announced: [] as string[],
     };
     for (const op of ops) {
       switch (op.op) {
@@ -66,6 +69,11 @@ export class UnitWriter {
           effects.seqs.push(this.#outcome(op));
           if (op.outcome === 'unknown') effects.undecided.push(op.operationId);
           break;
+        case 'break_put':
+          this.#leases.putBreak(op.announced);
+          for (const record of op.records) effects.seqs.push(this.#audit.append(record));
+          effects.announced.push(...op.announced.leases.map(({ operationId }) => operationId));
+          break;
         default:
           this.#writeFact(op);
       }
@@ -85,7 +93,7 @@ export class UnitWriter {
     return this.#audit.appendLastWord(record, op.operationId);
   }
 
-  #writeFact(op: Exclude<JournalOp, { op: 'raise_mark' | 'audit' | 'intent' | 'outcome' }>): void {
+  #writeFact(op: Exclude<JournalOp, { op: 'raise_mark' | 'audit' | 'intent' | 'outcome' | 'break_put' }>): void {
     switch (op.op) {
       case 'lease_put':
         this.#leases.put(op.lease);
@@ -101,6 +109,9 @@ export class UnitWriter {
         break;
       case 'lock_delay':
         this.#leases.delay(op.resourceKey, op.delayMs);
+        break;
+      case 'break_gone':
+        this.#leases.removeBreak(op.resourceKey);
         break;
       case 'idempotency_put':
         this.#idempotency.put(op);

@@ -12,13 +12,15 @@ import type { Caller } from '../domain/principal.ts';
 import type { TokenCeilings } from '../domain/token-ceilings.ts';
 import type { VolumePolicy } from '../domain/volume.ts';
 import { Acquiring } from './acquiring.ts';
-import { BreakDesk, type BreakRequest } from './break-desk.ts';
+import { BreakDesk } from './break-desk.ts';
+import { BrokenWrites } from './broken-writes.ts';
 import { Converting } from './converting.ts';
 import type { Coordination } from './coordination.ts';
 import { EarlierEpochs } from './earlier-epochs.ts';
 import { embeddedCoordination } from './embedded/embedded-coordination.ts';
 import { endKinds } from './end-kinds.ts';
 import { EventRing } from './event-ring.ts';
+import { type BreakRequest, Graces } from './graces.ts';
 import { Granting } from './granting.ts';
 import { HoldTimes } from './hold-times.ts';
 import { Holding } from './holding.ts';
@@ -115,7 +117,9 @@ export function createLockService(deps: LockServiceDeps): Locks {
     signedTokens,
     nextOrder,
   });
-  const breaking = new BreakDesk({ clock, coordinator, desk, journal, events, audit });
+  const writes = new BrokenWrites(journal);
+  const graces = new Graces({ clock, random, coordinator, table, desk, journal, writes, events, audit });
+  const breaking = new BreakDesk({ clock, coordinator, desk, writes, graces });
   const conditions = new LeaseConditions({ clock, table, desk });
   const figures = new LockFigureBoard(coordinator, clock);
   const ownSessionRef = (caller: Caller, sessionId: string): string => sessions.own(caller, sessionId).terms.sessionRef;
@@ -146,6 +150,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
         start,
         comeBack,
       );
+      await graces.restore(start);
     },
     async rebase(base) {
       await coordination.rebase(base);
@@ -155,7 +160,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
     stop() {
       desk.stop();
       coordinator.stop();
-      breaking.stop();
+      graces.stop();
     },
   };
 }

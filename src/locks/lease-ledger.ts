@@ -6,12 +6,13 @@ import type { LeaseMode } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
+import { lastWords, type RecordOp, withLastWord } from './last-word.ts';
 import type { Lease } from './lease-record.ts';
 import type { LockAudit } from './lock-audit.ts';
 import type { Session } from './session.ts';
 
 export interface LedgerDeps {
-  readonly journal: Pick<Journal, 'commit'>;
+  readonly journal: Pick<Journal, 'commit' | 'settled'>;
   readonly clock: Clock;
   readonly audit: LockAudit;
   readonly nodePath: (lease: Lease) => string;
@@ -25,7 +26,7 @@ export interface LedgerDeps {
  */
 export class LeaseLedger {
   readonly #deps: LedgerDeps;
-  /** By resource key, then by lease ref. */
+  /** By resource key, then by lease ref, or the operation of an announced break. */
   readonly #unconfirmed = new Map<string, Map<string, JournalOp>>();
   /** Resources whose hold-back stands in the journal. */
   readonly #heldBack = new Set<string>();
@@ -81,6 +82,7 @@ export class LeaseLedger {
       const confirms: (() => void)[] = [];
       const ops = unit.flatMap((lease) => {
         confirms.push(this.#note(lease, leaseEnd(lease)));
+        for (const word of lastWords(lease)) confirms.push(this.#note(lease, word, word.operationId));
         return this.#endOps(lease);
       });
       // The end of a token-less write's lease needs no journal.
@@ -146,13 +148,11 @@ export class LeaseLedger {
     }
     const sinceMs = lease.told === null ? terms.createdMs : lease.grantedMs;
     ops.push(
-      ...terms.resources.map((resource) =>
-        this.#record(lease, resource, end.action, lease.told?.token ?? null, end.caller, sinceMs, {
-          code: end.code,
-          mark: fencedBy,
-          detail: end.detail,
-        }),
-      ),
+      ...terms.resources.flatMap((resource) => {
+        const about = { code: end.code, mark: fencedBy, detail: end.detail };
+        const record = this.#record(lease, resource, end.action, lease.told?.token ?? null, end.caller, sinceMs, about);
+        return withLastWord(record, lease.announcedBreaks.get(resource.key));
+      }),
     );
     return ops;
   }
@@ -165,7 +165,7 @@ export class LeaseLedger {
     caller: Caller | null,
     sinceMs: number,
     { code, mark, detail }: { readonly code?: End['code']; readonly mark?: FencingToken | null; readonly detail?: string | undefined } = {},
-  ): JournalOp {
+  ): RecordOp {
     const { principal, clientId, leaseRef } = lease.terms;
     const durationMs = Math.round(this.#deps.clock.monotonicMs() - sinceMs);
     return {
@@ -209,20 +209,21 @@ export class LeaseLedger {
   }
 
   /** Remembers a change until its unit is durable. Returns how to forget it. */
-  #note(lease: Lease, op: JournalOp): () => void {
+  #note(lease: Lease, op: JournalOp, name = lease.leaseRef): () => void {
     if (lease.terms.session === null) return () => undefined;
     for (const { key } of lease.resources) {
       const owed = this.#unconfirmed.get(key) ?? new Map<string, JournalOp>();
       this.#unconfirmed.set(key, owed);
-      owed.set(lease.leaseRef, op);
+      owed.set(name, op);
     }
-    return () => this.#forget(lease.resources, lease.leaseRef, op);
+    return () => this.#forget(lease.resources, name, op);
   }
 
-  #forget(resources: readonly Resource[], leaseRef: string, op: JournalOp): void {
+  #forget(resources: readonly Resource[], name: string, op: JournalOp): void {
+    if (op.op === 'outcome') this.#deps.journal.settled(op.operationId);
     for (const { key } of resources) {
       const owed = this.#unconfirmed.get(key);
-      if (owed?.get(leaseRef) === op) owed.delete(leaseRef);
+      if (owed?.get(name) === op) owed.delete(name);
       if (owed?.size === 0) this.#unconfirmed.delete(key);
     }
   }
@@ -230,19 +231,19 @@ export class LeaseLedger {
   /** What a grant on these resources carries besides itself: unconfirmed changes, and the end of a hold-back. */
   #owed(resources: readonly Resource[]): { readonly ops: JournalOp[]; confirm(): void } {
     const ops = new Set<JournalOp>();
-    const included: { readonly leaseRef: string; readonly op: JournalOp }[] = [];
+    const included: { readonly name: string; readonly op: JournalOp }[] = [];
     const overdue: string[] = [];
     for (const { key } of resources) {
-      for (const [leaseRef, op] of this.#unconfirmed.get(key) ?? []) {
+      for (const [name, op] of this.#unconfirmed.get(key) ?? []) {
         ops.add(op);
-        included.push({ leaseRef, op });
+        included.push({ name, op });
       }
       if (!this.#heldBack.has(key)) continue;
       ops.add({ op: 'lock_delay', resourceKey: key, delayMs: null });
       overdue.push(key);
     }
     const confirm = (): void => {
-      for (const { leaseRef, op } of included) this.#forget(resources, leaseRef, op);
+      for (const { name, op } of included) this.#forget(resources, name, op);
       for (const key of overdue) this.#heldBack.delete(key);
     };
     return { ops: [...ops], confirm };

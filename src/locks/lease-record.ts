@@ -1,4 +1,4 @@
-import type { AuditAction } from '../domain/audit-record.ts';
+import type { AuditAction, AuditDraft } from '../domain/audit-record.ts';
 import type { ErrorCode, GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { LeaseEndState, LeaseMode, LeaseState } from '../domain/lease.ts';
@@ -94,6 +94,8 @@ export class Lease implements Claim, Timed {
   readonly holds = new Holds();
   /** When an administrator's grace is over; it may end by itself before. */
   breaksAtMs = Number.POSITIVE_INFINITY;
+  /** Records of announced breaks by resource key: whatever ends the lease has the last word on them. */
+  readonly announcedBreaks = new Map<string, AuditDraft>();
   /** Commit sections and journal units that are under way: an end waits for them. */
   pins = 0;
   decided: DecidedEnd | null = null;

@@ -1,4 +1,4 @@
-import { type AuditAction, type AuditDraft, recordWith } from '../domain/audit-record.ts';
+import { type AuditAction, type AuditDraft, recordWith, type StoredOutcome } from '../domain/audit-record.ts';
 import { type Clock, rfc3339 } from '../domain/clock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { FenceLevel } from '../domain/fence-level.ts';
@@ -9,7 +9,7 @@ import type { Resource } from '../domain/resource.ts';
 export interface LockDecision {
   readonly action: AuditAction;
   readonly resource: Resource | null;
-  readonly outcome: 'committed' | 'rejected';
+  readonly outcome: StoredOutcome;
   readonly code?: ErrorCode | null;
   /** What a refusal was answered with. */
   readonly status?: number | null;

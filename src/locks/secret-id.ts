@@ -29,6 +29,11 @@ export function newHoldId(random: Random): string {
   return `h.${randomName(random, 12)}`;
 }
 
+/** Names an announced break among the operations; no secret. */
+export function newBreakId(random: Random): string {
+  return `op_${randomName(random, 16)}`;
+}
+
 export function leaseRefOf(leaseId: string): string {
   return refOf('lease', leaseId);
 }

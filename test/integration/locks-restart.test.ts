@@ -181,6 +181,28 @@ describe('a gateway process', () => {
     expect(seen.every((token, i) => i === 0 || token > (seen[i - 1] ?? 0n))).toBe(true);
   });
 
+  it('that is killed within the grace of a break goes on with it: nobody new gets in before the deadline, then the lease is broken', async () => {
+    const directory = await newDirectory();
+    closing.push(() => removeDirectory(directory));
+    const before = await processIn(directory);
+    const reader = await before.locks.client.lease('v/breaking', { mode: 'shared', ttl_ms: 600_000 });
+    const { deadline } = jsonOf<{ deadline: string }>(await before.locks.break('v/breaking', { grace_ms: 10_000 }));
+    const [announced] = await before.locks.client.audit({ action: 'lease_break' });
+    expect(announced).toMatchObject({ outcome: 'pending', lease_ref: reader.lease_ref });
+    await before.process.kill();
+
+    const { locks } = await processIn(directory);
+    const operation = () => locks.client.send('GET', `/v1/operations/${announced?.['operation_id']}`);
+    // Without the break another reader would come in at once.
+    const next = jsonOf<LeaseJson>(await locks.acquire('v/breaking', { mode: 'shared', wait_ms: 60_000 }));
+    expect(next).toMatchObject({ state: 'held' });
+    expect(Date.parse(String(next['granted_at']))).toBeGreaterThanOrEqual(Date.parse(deadline));
+    expect(await locks.lease(reader)).toMatchObject({ state: 'broken', reason: 'broken' });
+    expect(jsonOf(await operation())).toMatchObject({ action: 'lease_break', outcome: 'committed', resource: 'v/breaking' });
+    expect(await locks.client.audit({ action: 'lease_break' })).toMatchObject([{ outcome: 'committed', lease_ref: reader.lease_ref }]);
+    expect(await locks.client.audit({ action: 'lease_break', outcome: 'pending' })).toEqual([]);
+  }, 120_000);
+
   it('that was stopped for longer than the time to live has no late holder when it wakes: judged at use, before anything is admitted', async () => {
     const directory = await newDirectory();
     closing.push(() => removeDirectory(directory));

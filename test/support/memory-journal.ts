@@ -2,6 +2,7 @@ import type { AuditDraft, AuditFilter, AuditPage, AuditRecord, ChainReport } fro
 import { refuse } from '../../src/domain/errors.ts';
 import type { FencingToken } from '../../src/domain/fencing-token.ts';
 import type {
+  AnnouncedBreak,
   CommitReceipt,
   EndedLease,
   IdempotencyRow,
@@ -33,6 +34,9 @@ export class MemoryJournal implements Journal, RefusalLog {
   readonly ended = new Map<string, EndedLease>();
   readonly sessions = new Map<string, StoredSession>();
   readonly lockDelays = new Map<string, number>();
+  readonly breaks = new Map<string, AnnouncedBreak>();
+  /** Announced breaks without their last word. */
+  readonly pending = new Set<string>();
   /** Units are refused while this is true, or once for each number of it. */
   failing: boolean | number = false;
   healthy = true;
@@ -74,6 +78,7 @@ export class MemoryJournal implements Journal, RefusalLog {
       lease === null || state === 'released' || state === 'cancelled' ? [] : [{ leaseId: lease.leaseId, sessionId: lease.sessionId, endedAt }],
     );
     const lockDelays = [...this.lockDelays].map(([resourceKey, delayMs]) => ({ resourceKey, delayMs }));
+    const breaks = [...this.breaks.values()];
     let highest: FencingToken | null = null;
     for (const { token } of this.marks.values()) if (highest === null || token > highest) highest = token;
     return {
@@ -88,11 +93,14 @@ export class MemoryJournal implements Journal, RefusalLog {
       sessions: () => sessions,
       lostLeases: () => lost,
       lockDelays: () => lockDelays,
+      announcedBreaks: () => breaks,
       highestMark: () => highest,
     };
   }
 
-  settled(): void {}
+  settled(operationId: string): void {
+    this.pending.delete(operationId);
+  }
   onSuperseded(): void {}
   async mark(resourceKey: string): Promise<Mark | null> {
     return this.marks.get(resourceKey) ?? null;
@@ -154,7 +162,13 @@ export class MemoryJournal implements Journal, RefusalLog {
 
   #apply(op: JournalOp): void {
     if (op.op === 'raise_mark') this.#raise(op.resource.key, op.token, op);
-    else if (op.op === 'audit') this.records.push({ ...op.record, seq: this.records.length + 1, previousHash: '', hash: '' });
+    else if (op.op === 'audit') this.#append(op.record);
+    else if (op.op === 'outcome') this.#append({ ...op.record, operationId: op.operationId, outcome: op.outcome });
+    else if (op.op === 'break_put') {
+      this.breaks.set(op.announced.resource.key, op.announced);
+      for (const { operationId } of op.announced.leases) this.pending.add(operationId);
+      for (const record of op.records) this.#append(record);
+    } else if (op.op === 'break_gone') this.breaks.delete(op.resourceKey);
     else if (op.op === 'lease_put') this.leases.set(op.lease.leaseRef, op.lease);
     else if (op.op === 'session_put') this.sessions.set(op.session.sessionRef, op.session);
     else if (op.op === 'session_end') this.sessions.delete(op.sessionRef);
@@ -164,6 +178,10 @@ export class MemoryJournal implements Journal, RefusalLog {
       this.ended.set(op.leaseRef, { ...ended, lease: this.leases.get(op.leaseRef) ?? this.ended.get(op.leaseRef)?.lease ?? null });
       this.leases.delete(op.leaseRef);
     }
+  }
+
+  #append(record: AuditDraft): void {
+    this.records.push({ ...record, seq: this.records.length + 1, previousHash: '', hash: '' });
   }
 
   #raise(key: string, token: FencingToken, { leaseRef, principal, named }: Pick<Mark, 'leaseRef' | 'principal'> & { readonly named: boolean }): void {

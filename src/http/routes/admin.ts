@@ -37,6 +37,8 @@ const CHANGE_CODES = [
   'upload_timeout',
 ] as const;
 
+const GRACE_RUNS = 'The grace period runs, also over a restart. GET /v1/operations?request_id= tells what came of it: pending, committed, aborted';
+
 /** What administrators see and may do. */
 export function adminRoutes(app: TypedApp, options: RouteOptions): void {
   lockAdministration(app, options);
@@ -53,10 +55,12 @@ function lockAdministration(app: TypedApp, { deps }: RouteOptions): void {
         tags: ['admin'],
         summary: 'End somebody’s lease: fences first',
         body: BreakBody,
-        response: answers(
-          { 200: { description: 'Broken', schema: BreakAnswer }, 202: { description: 'The grace period runs', schema: BreakAnswer } },
-          [...CHANGE_CODES, 'invalid_path', 'not_found', 'volume_not_found'],
-        ),
+        response: answers({ 200: { description: 'Broken', schema: BreakAnswer }, 202: { description: GRACE_RUNS, schema: BreakAnswer } }, [
+          ...CHANGE_CODES,
+          'invalid_path',
+          'not_found',
+          'volume_not_found',
+        ]),
       },
     },
     async (request, reply): Promise<BreakAnswerBody> => {

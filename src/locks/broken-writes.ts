@@ -1,0 +1,42 @@
+import type { BrokenLease } from '../domain/administration.ts';
+import { auditDetail, type CommittedWrite } from '../domain/audit-record.ts';
+import type { Journal } from '../domain/journal.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Lease } from './lease-record.ts';
+
+/** What leases that are broken wrote, oldest first, so that harm can be judged and undone. */
+export class BrokenWrites {
+  readonly #journal: Pick<Journal, 'audit'>;
+
+  constructor(journal: Pick<Journal, 'audit'>) {
+    this.#journal = journal;
+  }
+
+  /** For the answer. */
+  broken(holders: readonly Lease[]): Promise<readonly BrokenLease[]> {
+    return Promise.all(
+      holders.flatMap(({ leaseRef, clientId, told }) =>
+        told === null
+          ? []
+          : [this.#committed(leaseRef).then((committed) => ({ leaseRef, clientId, mode: told.mode, fencingToken: told.token, committed }))],
+      ),
+    );
+  }
+
+  /** For the records. */
+  async details(holders: readonly Lease[], reason: string): Promise<ReadonlyMap<Lease, string>> {
+    return new Map(await Promise.all(holders.map(async (lease) => [lease, auditDetail(reason, await this.#committed(lease.leaseRef))] as const)));
+  }
+
+  async #committed(leaseRef: string): Promise<readonly CommittedWrite[]> {
+    const { records } = await this.#journal.audit(
+      { leaseRef, outcome: 'committed' },
+      { order: 'asc', limit: LIMITS.brokenLeaseWritesMax, cursor: null },
+    );
+    return records.flatMap(({ operationId, action, volume, path, at, etagBefore, etagAfter }) =>
+      operationId === null || volume === null || action === 'lease_break'
+        ? []
+        : [{ operationId, action, resource: `${volume}/${path ?? ''}`, at, etagBefore, etagAfter }],
+    );
+  }
+}

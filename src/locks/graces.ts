@@ -1,0 +1,235 @@
+import { type AuditDraft, auditDetail } from '../domain/audit-record.ts';
+import { type Clock, type Random, rfc3339, type Timer } from '../domain/clock.ts';
+import type { AnnouncedBreak, Journal, JournalOp, JournalStart } from '../domain/journal.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Caller } from '../domain/principal.ts';
+import type { Resource } from '../domain/resource.ts';
+import type { BrokenWrites } from './broken-writes.ts';
+import type { Coordinator } from './coordinator.ts';
+import { endKinds } from './end-kinds.ts';
+import type { EventRing } from './event-ring.ts';
+import { abandoned } from './last-word.ts';
+import type { LeaseDesk } from './lease-desk.ts';
+import type { Lease } from './lease-record.ts';
+import type { LeaseTable } from './lease-table.ts';
+import type { LockAudit } from './lock-audit.ts';
+import { newBreakId } from './secret-id.ts';
+
+export interface GracesDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly coordinator: Coordinator<Lease>;
+  readonly table: LeaseTable;
+  readonly desk: LeaseDesk;
+  readonly journal: Pick<Journal, 'commit' | 'settled'>;
+  readonly writes: BrokenWrites;
+  readonly events: EventRing;
+  readonly audit: LockAudit;
+}
+
+export interface BreakRequest {
+  readonly resource: Resource;
+  readonly reason: string;
+  readonly graceMs: number;
+}
+
+interface Grace {
+  readonly caller: Caller;
+  readonly request: Omit<BreakRequest, 'graceMs'>;
+  /** The record of its announcement, by lease. */
+  readonly records: ReadonlyMap<Lease, AuditDraft>;
+  readonly untilMs: number;
+  readonly timer: Timer;
+  readonly forgetHolders: readonly (() => void)[];
+}
+
+type GraceTerms = Pick<Grace, 'caller' | 'request' | 'records' | 'untilMs'>;
+
+/**
+ * Breaks that were announced: until the grace is over their holders may finish, and nobody new gets in. In the journal before anybody is
+ * told, so that a restart forgets none of them; and shown there as pending until the last word on each.
+ */
+export class Graces {
+  readonly #deps: GracesDeps;
+  /** By resource key. */
+  readonly #running = new Map<string, Grace>();
+  /** Resources whose break stands in the journal. */
+  readonly #stored = new Set<string>();
+
+  constructor(deps: GracesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes the place of an earlier announcement. @returns the deadline, RFC 3339. */
+  async announce(caller: Caller, { resource, reason, graceMs }: BreakRequest, details: ReadonlyMap<Lease, string>): Promise<string> {
+    const { clock, journal, events } = this.#deps;
+    const earlier = this.#running.get(resource.key);
+    const replaced = this.#replaced(earlier);
+    const untilWallMs = clock.wallMs() + graceMs;
+    const records = new Map([...details].map(([lease, detail]) => [lease, this.#record(caller, resource, lease, detail)] as const));
+    this.#begin({ caller, request: { resource, reason }, records, untilMs: clock.monotonicMs() + graceMs });
+    const announced = { resource, reason, graceMs, untilWallMs, by: asStored(caller), leases: operationsOf(records.values()) };
+    try {
+      await journal.commit([...replaced.ops, { op: 'break_put', announced, records: [...records.values()] }]);
+    } catch (thrown) {
+      this.#takeBack(resource, records, earlier);
+      throw thrown;
+    }
+    this.#stored.add(resource.key);
+    for (const operationId of replaced.operations) journal.settled(operationId);
+    const deadline = rfc3339(untilWallMs);
+    for (const lease of records.keys()) events.lease('breaking', lease, `${reason} (until ${deadline})`);
+    return deadline;
+  }
+
+  /**
+   * After a restart, when the leases are back: what is left of each grace goes on, at most all of it, whatever the wall clock did. A break
+   * none of whose leases came back is void.
+   */
+  async restore(start: Pick<JournalStart, 'announcedBreaks' | 'leases'>): Promise<void> {
+    const { clock, journal } = this.#deps;
+    const announced = start.announcedBreaks();
+    if (announced.length === 0) return;
+    const heldBefore = new Set(start.leases().map(({ leaseRef }) => leaseRef));
+    const at = rfc3339(clock.wallMs());
+    const ops: JournalOp[] = [];
+    for (const one of announced) {
+      const records = new Map<Lease, AuditDraft>();
+      for (const { leaseRef, operationId } of one.leases) {
+        const lease = this.#deps.table.byRef(leaseRef);
+        const record = this.#recordAgain(one, leaseRef, operationId);
+        if (lease?.open === true) records.set(lease, record);
+        // It was held until the restart and did not come back: its end says nothing of the break.
+        else if (heldBefore.has(leaseRef)) ops.push(...abandoned(record, at));
+      }
+      if (records.size === 0) {
+        ops.push({ op: 'break_gone', resourceKey: one.resource.key });
+        continue;
+      }
+      this.#stored.add(one.resource.key);
+      const leftMs = Math.max(0, Math.min(one.graceMs, one.untilWallMs - clock.wallMs()));
+      this.#begin({ caller: asCaller(one.by), request: one, records, untilMs: clock.monotonicMs() + leftMs });
+    }
+    for (let i = 0; i < ops.length; i += LIMITS.endsPerUnitMax) await journal.commit(ops.slice(i, i + LIMITS.endsPerUnitMax));
+    for (const op of ops) if (op.op === 'outcome') journal.settled(op.operationId);
+  }
+
+  /** Whoever got in meanwhile is not meant. */
+  breakNow(caller: Caller, resource: Resource, details: ReadonlyMap<Lease, string>): void {
+    const announced = this.#running.get(resource.key)?.records.keys() ?? [];
+    this.#forget(resource);
+    this.#break(caller, resource, details, [...announced, ...details.keys()]);
+  }
+
+  /** The breaks stay in the journal: the next start goes on with them. */
+  stop(): void {
+    for (const grace of this.#running.values()) grace.timer.cancel();
+  }
+
+  #begin({ caller, request, records, untilMs }: GraceTerms): void {
+    const { clock, coordinator } = this.#deps;
+    const { resource } = request;
+    const leases = [...records.keys()];
+    const leftMs = Math.max(0, untilMs - clock.monotonicMs());
+    this.#forget(resource);
+    coordinator.close(resource, clock.wallMs() + leftMs);
+    for (const [lease, record] of records) {
+      lease.breaksAtMs = untilMs;
+      lease.announcedBreaks.set(resource.key, record);
+    }
+    const timer = clock.after(leftMs, () => this.#finish(resource));
+    // When the last of them has gone by itself there is nothing left to break, and nobody need wait on.
+    const left = (): void => {
+      if (leases.every((lease) => lease.phase === 'over')) this.#finish(resource);
+    };
+    this.#running.set(resource.key, { caller, request, records, untilMs, timer, forgetHolders: leases.map((lease) => lease.onChange(left)) });
+  }
+
+  /** An announcement that did not become durable did not happen; the earlier one stands. */
+  #takeBack(resource: Resource, records: ReadonlyMap<Lease, AuditDraft>, earlier: Grace | undefined): void {
+    this.#forget(resource);
+    for (const lease of records.keys()) {
+      lease.breaksAtMs = Number.POSITIVE_INFINITY;
+      lease.announcedBreaks.delete(resource.key);
+    }
+    if (earlier === undefined) this.#deps.coordinator.reopen(resource);
+    else this.#begin(earlier);
+  }
+
+  #finish(resource: Resource): void {
+    const grace = this.#running.get(resource.key);
+    if (grace === undefined) return;
+    this.#forget(resource);
+    this.#deps.desk.now();
+    const { caller, records } = grace;
+    const { reason } = grace.request;
+    const left = [...records.keys()].filter((lease) => lease.open);
+    // A journal that cannot be read now costs the record its list, not the waiters their turn.
+    void this.#deps.writes
+      .details(left, reason)
+      .catch(() => new Map(left.map((lease) => [lease, auditDetail(reason)])))
+      .then((details) => this.#break(caller, resource, details, [...records.keys()]));
+  }
+
+  #break(caller: Caller, resource: Resource, details: ReadonlyMap<Lease, string>, concerned: readonly Lease[]): void {
+    this.#deps.desk.decide([...details].map(([lease, detail]) => ({ lease, end: endKinds.broken(caller, detail) })));
+    this.#deps.coordinator.reopen(resource);
+    void this.#whenOver(resource, concerned);
+  }
+
+  /** Out of the journal when all of them have ended, durably. Should that fail, the next start finds it void. */
+  async #whenOver(resource: Resource, leases: readonly Lease[]): Promise<void> {
+    if (!this.#stored.has(resource.key)) return;
+    try {
+      await Promise.all(leases.map((lease) => this.#deps.desk.endTold(lease)));
+      if (this.#running.has(resource.key) || !this.#stored.delete(resource.key)) return;
+      await this.#deps.journal.commit([{ op: 'break_gone', resourceKey: resource.key }]);
+    } catch {
+      return;
+    }
+  }
+
+  #forget(resource: Resource): void {
+    const grace = this.#running.get(resource.key);
+    if (grace === undefined) return;
+    this.#running.delete(resource.key);
+    grace.timer.cancel();
+    for (const forget of grace.forgetHolders) forget();
+  }
+
+  /** The last words on an announcement that another one takes the place of. */
+  #replaced(earlier: Grace | undefined): { readonly ops: readonly JournalOp[]; readonly operations: readonly string[] } {
+    const records = [...(earlier?.records ?? [])].flatMap(([lease, record]) => (lease.phase === 'over' ? [] : record));
+    const at = rfc3339(this.#deps.clock.wallMs());
+    return { ops: records.flatMap((record) => abandoned(record, at)), operations: records.flatMap(({ operationId }) => operationId ?? []) };
+  }
+
+  #record(caller: Caller, resource: Resource, { leaseRef, terms, told }: Lease, detail: string): AuditDraft {
+    const owner = { principal: terms.principal, clientId: terms.clientId, leaseRef };
+    const token = told?.token ?? null;
+    // The lease of a token-less write has no place in the journal, so nothing would have the last word on its break.
+    const operationId = terms.session === null ? null : newBreakId(this.#deps.random);
+    return { ...this.#deps.audit.draft({ action: 'lease_break', resource, outcome: 'committed', caller, owner, token, detail }), operationId };
+  }
+
+  /** As after a restart, when its volume may be gone: nobody is asked how it was fenced. */
+  #recordAgain({ by, reason, resource: { volume, path } }: AnnouncedBreak, leaseRef: string, operationId: string): AuditDraft {
+    const caller = asCaller(by);
+    const owner = { principal: by.principal, clientId: by.clientId, leaseRef };
+    const detail = auditDetail(reason);
+    const record = this.#deps.audit.draft({ action: 'lease_break', resource: null, outcome: 'committed', caller, owner, detail });
+    return { ...record, volume, path, operationId };
+  }
+}
+
+function operationsOf(records: Iterable<AuditDraft>): AnnouncedBreak['leases'] {
+  return [...records].flatMap(({ leaseRef, operationId }) => (leaseRef === null || operationId === null ? [] : [{ leaseRef, operationId }]));
+}
+
+function asStored({ principal, clientId, remoteAddress, requestId }: Caller): AnnouncedBreak['by'] {
+  return { principal: principal.name, authenticated: principal.authenticated, clientId, remoteAddress, requestId };
+}
+
+function asCaller({ principal, authenticated, ...rest }: AnnouncedBreak['by']): Caller {
+  return { principal: { name: principal, roles: new Set(['admin']), scopes: [], authenticated }, ...rest };
+}

@@ -1,0 +1,179 @@
+import { describe, expect, it } from 'vitest';
+import { settle } from '../../support/fake-clock.ts';
+import { anybody, callerOf, LockLab, resource, tokenOf } from '../../support/lock-lab.ts';
+
+const A = resource('a');
+const B = resource('b');
+const root = callerOf('root', 'console', ['admin']);
+const ask = (graceMs: number, reason = 'stuck') => ({ resource: A, reason, graceMs });
+
+/** `outcome` of every record of a break, in order. */
+function breaks(lab: LockLab): string[] {
+  return lab.journal.records.filter(({ action }) => action === 'lease_break').map(({ outcome }) => outcome);
+}
+
+describe('a break with a grace period, over a restart', () => {
+  it('goes on with what is left of the grace: nobody new gets in, the holder may write, then the lease ends as announced', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: 600_000, clientId: 'batch' });
+    const { deadline } = await lab.locks.breakLock(root, ask(20_000));
+    lab.clock.advance(4_000);
+    const after = await lab.restarted();
+    expect(await after.lease(lease.leaseId)).toMatchObject({ state: 'held', reason: 'breaking', expiresInMs: 15_000 });
+    await after.release((await after.acquire(B)).leaseId);
+    await expect(after.acquire(A)).rejects.toMatchObject({ code: 'lock_not_acquired' });
+    after.locks.writeLeases.pin(A, tokenOf(lease)).leave();
+    await after.clock.advanceAsync(14_999);
+    expect((await after.lease(lease.leaseId)).state).toBe('held');
+    await after.clock.advanceAsync(1);
+    expect(deadline).toBe(new Date(after.clock.wallMs()).toISOString());
+    expect((await after.lease(lease.leaseId)).state).toBe('broken');
+    expect(() => after.locks.writeLeases.pin(A, tokenOf(lease))).toThrowError(expect.objectContaining({ code: 'lease_ended' }));
+    expect(after.journal.records.at(-1)).toMatchObject({
+      action: 'lease_break',
+      outcome: 'committed',
+      principal: 'root',
+      clientId: 'console',
+      leaseRef: lease.leaseRef,
+      detail: expect.stringContaining('"reason":"stuck"'),
+    });
+    expect(after.journal.breaks.size).toBe(0);
+    expect((await after.acquire(A)).state).toBe('held');
+  });
+
+  it('lets no new reader in beside a reader that is to go', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { mode: 'shared', ttlMs: 600_000 });
+    await lab.locks.breakLock(root, ask(20_000));
+    const after = await lab.restarted();
+    await expect(after.acquire(A, { mode: 'shared' })).rejects.toMatchObject({ code: 'lock_not_acquired' });
+    await after.clock.advanceAsync(20_000);
+    expect((await after.lease(lease.leaseId)).state).toBe('broken');
+    expect((await after.acquire(A, { mode: 'shared' })).state).toBe('held');
+  });
+
+  it('is done at once when the grace ran out while no process ran', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: 600_000 });
+    await lab.locks.breakLock(root, ask(500));
+    const after = await lab.restarted();
+    await after.clock.advanceAsync(0);
+    expect((await after.lease(lease.leaseId)).state).toBe('broken');
+  });
+
+  it('gives the holder no more than the whole grace again when the wall clock went back meanwhile', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: 600_000 });
+    await lab.locks.breakLock(root, ask(20_000));
+    lab.clock.jumpWall(-3_600_000);
+    const after = await lab.restarted();
+    await after.clock.advanceAsync(19_999);
+    expect((await after.lease(lease.leaseId)).state).toBe('held');
+    await after.clock.advanceAsync(1);
+    expect((await after.lease(lease.leaseId)).state).toBe('broken');
+  });
+
+  it('is void when the lease ended before: whoever holds now is not meant', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    await lab.locks.breakLock(root, ask(20_000));
+    lab.journal.failing = 2;
+    await lab.release(lease.leaseId).catch(() => undefined);
+    lab.journal.failing = false;
+    const next = await lab.acquire(A, { ttlMs: 600_000 });
+    expect([breaks(lab), lab.journal.pending.size]).toEqual([['committed', 'aborted'], 0]);
+    const after = await lab.restarted();
+    await after.clock.advanceAsync(20_000);
+    expect((await after.lease(next.leaseId)).state).toBe('held');
+    expect(after.journal.breaks.size).toBe(0);
+  });
+
+  it('came to nothing when the lease itself did not come back', async () => {
+    const lab = new LockLab();
+    await lab.acquire(A);
+    await lab.locks.breakLock(root, ask(20_000));
+    const after = await lab.restarted({ comeBack: false });
+    expect(after.journal.decisions().slice(-2)).toEqual(['lease_lose', 'lease_break']);
+    expect(breaks(after)).toEqual(['committed', 'aborted']);
+    expect([after.journal.breaks.size, after.journal.pending.size]).toEqual([0, 0]);
+    expect((await after.acquire(A)).state).toBe('held');
+  });
+});
+
+describe('the record of a break with a grace period', () => {
+  it('is pending from its answer on, and committed when the lease is broken', async () => {
+    const lab = new LockLab();
+    await lab.acquire([A, B], { ttlMs: 600_000 });
+    await lab.locks.breakLock(root, ask(5_000));
+    const [operationId] = lab.journal.pending;
+    expect(lab.journal.records.at(-1)).toMatchObject({ action: 'lease_break', operationId, path: 'a' });
+    await lab.clock.advanceAsync(5_000);
+    expect(lab.journal.pending.size).toBe(0);
+    const words = lab.journal.records.filter(({ action }) => action === 'lease_break');
+    expect(words.map((record) => [record.path, record.operationId, record.outcome, record.highWaterMark === null])).toEqual([
+      ['a', operationId, 'committed', true],
+      ['a', operationId, 'committed', false],
+      ['b', null, 'committed', false],
+    ]);
+  });
+
+  it.each([
+    ['the holder lets go', 'lease_release', async (lab: LockLab, leaseId: string) => lab.release(leaseId)],
+    ['its time is up', 'lease_expire', async (lab: LockLab) => lab.clock.advanceAsync(30_000)],
+    ['everything is lost', 'lease_lose', async (lab: LockLab) => lab.locks.endAll('lost', null)],
+  ])('is aborted when %s within the grace', async (_, action, end) => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: 30_000 });
+    await lab.locks.breakLock(root, ask(600_000));
+    await end(lab, lease.leaseId);
+    await settle();
+    expect(lab.journal.decisions()).toEqual(['lease_grant', 'lease_break', action, 'lease_break']);
+    expect(breaks(lab)).toEqual(['committed', 'aborted']);
+    // Both in one unit: no query sees an end beside a break that is still pending.
+    expect(lab.journal.units.filter((ops) => ops.some(({ op }) => op === 'outcome')).map((ops) => ops.map(({ op }) => op))).toEqual([
+      expect.arrayContaining(['lease_end', 'outcome']),
+    ]);
+    expect([lab.journal.breaks.size, lab.journal.pending.size]).toEqual([0, 0]);
+  });
+
+  it('has its last word when another break takes its place, with a grace or without', async () => {
+    const lab = new LockLab();
+    await lab.acquire(A, { ttlMs: 600_000 });
+    await lab.locks.breakLock(root, ask(600_000, 'first'));
+    const [first] = lab.journal.pending;
+    await lab.locks.breakLock(root, ask(300_000, 'second'));
+    expect(lab.journal.pending.size).toBe(1);
+    expect(lab.journal.records.slice(-2).map(({ operationId, outcome }) => [operationId === first, outcome])).toEqual([
+      [true, 'aborted'],
+      [false, 'committed'],
+    ]);
+    await lab.locks.breakLock(callerOf('other', null, ['admin']), ask(0, 'now'));
+    await settle();
+    expect(lab.journal.records.at(-1)).toMatchObject({ outcome: 'committed', principal: 'other', operationId: expect.any(String) });
+    expect([lab.journal.breaks.size, lab.journal.pending.size]).toEqual([0, 0]);
+  });
+
+  it('is not made when the journal refuses it: the lock is as it was, and an earlier announcement stands', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: 600_000 });
+    lab.journal.failing = 1;
+    await expect(lab.locks.breakLock(root, ask(10_000))).rejects.toMatchObject({ code: 'journal_unavailable' });
+    expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'held', reason: null });
+    await lab.locks.breakLock(root, ask(20_000));
+    lab.journal.failing = 1;
+    await expect(lab.locks.breakLock(root, ask(10_000))).rejects.toMatchObject({ code: 'journal_unavailable' });
+    await lab.clock.advanceAsync(19_999);
+    expect((await lab.lease(lease.leaseId)).state).toBe('held');
+    await lab.clock.advanceAsync(1);
+    expect((await lab.lease(lease.leaseId)).state).toBe('broken');
+    expect(breaks(lab)).toEqual(['committed', 'committed']);
+    expect(lab.journal.pending.size).toBe(0);
+  });
+
+  it('never lists the break among what the lease had committed', async () => {
+    const lab = new LockLab();
+    await lab.acquire(A, { ttlMs: 600_000 });
+    await lab.locks.breakLock(anybody, ask(600_000));
+    expect((await lab.locks.breakLock(anybody, ask(0))).leases[0]?.committed).toEqual([]);
+  });
+});
