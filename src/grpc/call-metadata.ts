@@ -29,6 +29,15 @@ export function sentClientId(metadata: Metadata): string | null {
   return sent === undefined ? null : label('x-client-id', sent, LIMITS.clientIdBytesMax);
 }
 
+/** The label for the record of a refusal that came before it was judged: that of the message goes first; one that is itself malformed is left out. */
+export function recordedClientId(inMessage: string, metadata: Metadata): string | null {
+  try {
+    return label('client_id', inMessage, LIMITS.clientIdBytesMax) ?? sentClientId(metadata);
+  } catch {
+    return null;
+  }
+}
+
 /** Plain text of at most `bytesMax` bytes; empty: `null`. Throws `invalid_request`. */
 export function label(field: string, text: string, bytesMax: number): string | null {
   return assertLabel(text === '' ? null : text, field, bytesMax);

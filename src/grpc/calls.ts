@@ -3,7 +3,7 @@ import { roleRefusal } from '../domain/access.ts';
 import { randomName } from '../domain/clock.ts';
 import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
 import { subjectFromText } from '../domain/named-resource.ts';
-import { authorizationOf, sentClientId, sentRequestId } from './call-metadata.ts';
+import { authorizationOf, recordedClientId, sentClientId, sentRequestId } from './call-metadata.ts';
 import type { Contract } from './contract.ts';
 import { type ErrorStatus, errorStatus, statusName } from './error-status.ts';
 import type { GrpcDeps } from './grpc-deps.ts';
@@ -16,6 +16,12 @@ import { recordRefusal } from './refusal-record.ts';
 export interface AnswerStream extends SurfaceCall {
   end(): unknown;
   emit(event: 'error', end: ErrorStatus): boolean;
+}
+
+/** What a request says of itself, for the record of an early refusal; empty where it says nothing. */
+export interface Named {
+  readonly resourcePath: string;
+  readonly clientId: string;
 }
 
 export interface CallsParts {
@@ -35,16 +41,16 @@ export class Calls {
     this.#parts = parts;
   }
 
-  /** @param work rejects with the refusal; `resourcePath` is what the request names, for the record of an early one. */
+  /** @param work rejects with the refusal. */
   unary<Request, Answer>(
     rules: MethodRules,
-    resourcePath: (request: Request) => string,
+    named: (request: Request) => Named,
     work: (request: Request, call: OpenCall, wire: SurfaceCall) => Promise<Answer>,
   ): (wire: ServerUnaryCall<Request, Answer>, callback: sendUnaryData<Answer>) => void {
     return (wire, callback) => {
       const call = this.#arrived(wire, rules);
       const done = this.#parts.open.begin(call, 'call');
-      const answered = this.#guarded(wire, call, resourcePath(wire.request), () => work(wire.request, call, wire));
+      const answered = this.#guarded(wire, call, named(wire.request), () => work(wire.request, call, wire));
       const trailer = new Metadata();
       trailer.set('x-request-id', call.requestId);
       void answered.then((answer) => (answer instanceof Refused ? callback(answer.status) : callback(null, answer, trailer))).finally(done);
@@ -54,13 +60,13 @@ export class Calls {
   /** @param work resolves when the stream is to end, rejects with what it is refused or ended with. */
   stream<Wire extends AnswerStream>(
     rules: MethodRules,
-    resourcePath: (wire: Wire) => string,
+    named: (wire: Wire) => Named,
     work: (wire: Wire, call: OpenCall) => Promise<void>,
   ): (wire: Wire) => void {
     return (wire) => {
       const call = this.#arrived(wire, rules);
       const done = this.#parts.open.begin(call, 'stream');
-      const answered = this.#guarded(wire, call, resourcePath(wire), () => work(wire, call));
+      const answered = this.#guarded(wire, call, named(wire), () => work(wire, call));
       // This is how the library is told of the status that a stream ends with.
       void answered.then((end) => (end instanceof Refused ? wire.emit('error', end.status) : wire.end())).finally(done);
     };
@@ -73,9 +79,9 @@ export class Calls {
   }
 
   /** Never rejects. */
-  async #guarded<Answer>(wire: SurfaceCall, call: OpenCall, resourcePath: string, work: () => Promise<Answer>): Promise<Answer | Refused> {
+  async #guarded<Answer>(wire: SurfaceCall, call: OpenCall, named: Named, work: () => Promise<Answer>): Promise<Answer | Refused> {
     try {
-      this.#admit(wire, call, resourcePath);
+      this.#admit(wire, call, named);
       const answer = await work();
       this.#over(call, status.OK);
       return answer;
@@ -96,7 +102,7 @@ export class Calls {
   }
 
   /** In the order of HTTP requests: draining, overload, identity, role, rate. */
-  #admit(wire: SurfaceCall, call: OpenCall, resourcePath: string): void {
+  #admit(wire: SurfaceCall, call: OpenCall, { resourcePath, clientId }: Named): void {
     const { deps, open, rate } = this.#parts;
     const { rules } = call;
     if (rules.newWork && deps.isDraining()) throw refuse('draining', 'The gateway is stopping and takes no new leases.');
@@ -110,6 +116,7 @@ export class Calls {
     const refusal = roleRefusal(call.principal, rules.access);
     if (refusal !== null) {
       call.subject = subjectFromText(plainName(resourcePath));
+      call.clientId = recordedClientId(clientId, wire.metadata);
       throw refusal;
     }
     rate.admit(call.principal, call.remoteAddress);

@@ -13,6 +13,8 @@ type KeepAliveStream = ServerDuplexStream<KeepAliveRequest, KeepAliveResponse>;
 /** `KeepAlive`: heartbeats for many sessions over one stream (R15). One message is answered before the next one is read. */
 export function keepAlive(deps: GrpcDeps, call: OpenCall, wire: KeepAliveStream): Promise<void> {
   const { signal } = call;
+  // Whoever got in is not refused when the stream ends, whatever ends it.
+  call.handedOver = true;
   const head = new Metadata();
   head.set('x-request-id', call.requestId);
   wire.sendMetadata(head);
@@ -31,6 +33,7 @@ export function keepAlive(deps: GrpcDeps, call: OpenCall, wire: KeepAliveStream)
 async function answer(deps: GrpcDeps, call: OpenCall, wire: KeepAliveStream, { session_ids: sessionIds }: KeepAliveRequest): Promise<void> {
   const { length } = sessionIds;
   if (length < 1 || length > LIMITS.heartbeatBatchMax) {
+    call.handedOver = false;
     throw refuse('invalid_request', `session_ids has 1 to ${LIMITS.heartbeatBatchMax} ids.`, { field: 'session_ids' });
   }
   for (const answered of await Promise.all(sessionIds.map((sessionId) => heartbeat(deps, call, sessionId)))) await send(wire, answered, call.signal);

@@ -58,7 +58,7 @@ describe('bearer tokens', () => {
     const records = await audit(gateway, { code: 'unauthenticated', action: 'lease_refuse' });
     expect(records.length).toBeGreaterThan(0);
     for (const record of records) expect(record).toMatchObject({ principal: null, remote_address: '127.0.0.1', status: 401 });
-    expect(records.reduce((sum, { count }) => sum + count, 0)).toBe(6);
+    expect(records.reduce((sum, { count }) => sum + count, 0)).toBe(8);
   });
 
   it('two tokens are no token', async () => {
@@ -78,9 +78,21 @@ describe('bearer tokens', () => {
       expect(held.acquired).toBe(true);
       await as(name).release({ lease_id: held.lease_id });
     }
+    // Newest first: a heartbeat is refused as over HTTP, too, and names nothing.
+    const refused = { action: 'lease_refuse', outcome: 'rejected', status: 403, count: 1 };
     expect(await audit(gateway, { principal: 'reader', code: 'forbidden' })).toMatchObject([
-      { action: 'lease_refuse', outcome: 'rejected', volume: 'v', path: 'a', status: 403 },
+      { ...refused, volume: null, path: null, client_id: null },
+      { ...refused, volume: 'v', path: 'a', client_id: 'label' },
     ]);
+    const metadata = { 'x-client-id': 'in-metadata' };
+    expect(await refusal(as('reader').acquire({ resource_path: 'v/b' }, { metadata }))).toBe(forbidden);
+    expect(await audit(gateway, { principal: 'reader', path: 'b' })).toMatchObject([{ ...refused, client_id: 'in-metadata' }]);
+    // What got in and then said nothing of use is a refusal as well; the end of a stream is none.
+    const stream = as('writer').keepAlive();
+    stream.write({ session_ids: [] });
+    expect(await refusal(once(stream, 'data'))).toBe('INVALID_ARGUMENT invalid_request');
+    as('writer').keepAlive().end();
+    expect(await audit(gateway, { principal: 'writer', action: 'lease_refuse' })).toMatchObject([{ code: 'invalid_request', status: 400 }]);
   });
 
   it('scopes bound every name, and what is refused for them is recorded', async () => {

@@ -109,6 +109,9 @@ describe('a break', () => {
 
   it('where nobody holds is 404; without a reason, or with a grace out of bounds, 400', async () => {
     expect(verdictOf(await locks.break('v/nobody'))).toBe('404 not_found');
+    expect(await gateway.client.audit({ action: 'lease_break', path: 'nobody' })).toMatchObject([
+      { outcome: 'rejected', code: 'not_found', status: 404, count: 1 },
+    ]);
     await gateway.client.lease('v/form');
     expect(verdictOf(await gateway.client.post('/v1/admin/locks/break', { resource: 'v/form' }))).toBe('400 invalid_request');
     for (const more of [{ reason: '' }, { grace_ms: -1 }, { grace_ms: 3_600_001 }, { grace_ms: '5' }, { resource: 'nowhere/x' }]) {

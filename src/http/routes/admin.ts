@@ -66,9 +66,7 @@ function lockAdministration(app: TypedApp, { deps }: RouteOptions): void {
     async (request, reply): Promise<BreakAnswerBody> => {
       const { resource: name, reason, grace_ms: graceMs = 0 } = request.body;
       const resource = resourceInBody(deps, request, name);
-      const caller = callerOf(request);
-      handOver(request);
-      const report = await deps.administration.breakLock(caller, { resource, reason, graceMs });
+      const report = await deps.administration.breakLock(callerOf(request), { resource, reason, graceMs });
       reply.code(report.state === 'broken' ? 200 : 202);
       return breakJson(report);
     },
