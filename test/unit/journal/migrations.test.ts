@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { journalFile, prepareDataDirectory } from '../../../src/journal/data-directory.ts';
-import { MIGRATIONS, SCHEMA_VERSION } from '../../../src/journal/migrations/migrate.ts';
+import { MIGRATIONS, migrate, SCHEMA_VERSION } from '../../../src/journal/migrations/migrate.ts';
 import { openJournal } from '../../../src/journal/open-journal.ts';
 import { journalOptions } from '../../support/journal-options.ts';
 import { openTestJournal } from '../../support/open-journal.ts';
@@ -34,6 +34,35 @@ describe('a journal of an older program', () => {
     expect(db.pragma('user_version', { simple: true })).toBe(SCHEMA_VERSION);
     db.close();
   }, 60_000);
+
+  it('of version 3 knows of each ended lease how it ended, as far as its reason tells, and takes none for one that its client lost', async () => {
+    const directory = temporaryDirectory();
+    prepareDataDirectory(directory);
+    const db = new Database(journalFile(directory));
+    migrate(db, 3);
+    const storedMs = Date.now();
+    const insert = db.prepare('INSERT INTO ended_leases (lease_ref, reason, ended_at, stored_ms) VALUES (?, ?, ?, ?)');
+    const states = {
+      released: 'released',
+      expired: 'expired',
+      broken: 'broken',
+      cancelled: 'cancelled',
+      max_hold: 'expired',
+      max_wait: 'cancelled',
+      deadlock: 'cancelled',
+      lost: 'lost',
+      // Of a release, an expiry or a break: nobody can tell any more.
+      session_ended: 'lost',
+    };
+    for (const reason of Object.keys(states)) insert.run(`lease-${reason}`, reason, '2026-01-01T00:00:00.000Z', storedMs);
+    db.close();
+    const { journal, start } = await openTestJournal(directory);
+    for (const [reason, state] of Object.entries(states)) {
+      const ended = { leaseRef: `lease-${reason}`, state, reason, endedAt: '2026-01-01T00:00:00.000Z', lease: null };
+      expect(await journal.endedLease(`lease-${reason}`)).toEqual(ended);
+    }
+    expect([...start.lostLeases()]).toEqual([]);
+  });
 
   it('has one step per version, in order', () => {
     expect(MIGRATIONS.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, index) => index + 1));
