@@ -60,6 +60,9 @@ export interface EndedLease {
   readonly lease: StoredLease | null;
 }
 
+/** Known for an hour, unless it was made for one lease. */
+export type EndedSession = Pick<StoredSession, 'principal'>;
+
 /** A lease that ended without its client's doing. */
 export type LostLease = Pick<StoredLease, 'leaseId' | 'sessionId'> & Pick<EndedLease, 'endedAt'>;
 
@@ -171,6 +174,7 @@ export interface Journal {
 
   mark(resourceKey: string): Promise<Mark | null>;
   endedLease(leaseRef: string): Promise<EndedLease | null>;
+  endedSession(sessionRef: string): Promise<EndedSession | null>;
   idempotent(scope: IdempotencyScope): Promise<IdempotencyRow | null>;
   operation(key: OperationKey): Promise<OperationView | null>;
   audit(filter: AuditFilter, page: { readonly order: 'asc' | 'desc'; readonly limit: number; readonly cursor: string | null }): Promise<AuditPage>;

@@ -23,6 +23,7 @@ export function notingIssuedTokens(journal: Journal, floors: Floors, noteIssued:
     onSuperseded: (listener) => journal.onSuperseded(listener),
     mark: async (resourceKey) => floors.above(volumeOf(resourceKey), await journal.mark(resourceKey)),
     endedLease: (leaseRef) => journal.endedLease(leaseRef),
+    endedSession: (sessionRef) => journal.endedSession(sessionRef),
     idempotent: (scope) => journal.idempotent(scope),
     operation: (key) => journal.operation(key),
     audit: (filter, page) => journal.audit(filter, page),

@@ -14,6 +14,7 @@ export class LeaseWriter {
   readonly #putEnded: Statement<[string, string, string, string, number, string]>;
   readonly #putSession: Statement<[string, string]>;
   readonly #removeSession: Statement<[string]>;
+  readonly #putEndedSession: Statement<[number, string]>;
   readonly #putDelay: Statement<[string, number]>;
   readonly #removeDelay: Statement<[string]>;
   readonly #putBreak: Statement<[string, string]>;
@@ -31,6 +32,11 @@ export class LeaseWriter {
     );
     this.#putSession = db.prepare('INSERT OR REPLACE INTO sessions (session_ref, body) VALUES (?, ?)');
     this.#removeSession = db.prepare('DELETE FROM sessions WHERE session_ref = ?');
+    // One that was made for a lease alone is known by its lease.
+    this.#putEndedSession = db.prepare(
+      `INSERT OR REPLACE INTO ended_sessions (session_ref, principal, stored_ms)
+       SELECT session_ref, body ->> '$.principal', ? FROM sessions WHERE session_ref = ? AND body ->> '$.implied' = 0`,
+    );
     this.#putDelay = db.prepare('INSERT OR REPLACE INTO lock_delays (resource_key, delay_ms) VALUES (?, ?)');
     this.#removeDelay = db.prepare('DELETE FROM lock_delays WHERE resource_key = ?');
     this.#putBreak = db.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
@@ -52,6 +58,7 @@ export class LeaseWriter {
   }
 
   endSession(sessionRef: string): void {
+    this.#putEndedSession.run(Date.now(), sessionRef);
     this.#removeSession.run(sessionRef);
   }
 

@@ -1,6 +1,6 @@
 import type { Database, Statement } from 'better-sqlite3';
 import type { AuditRecord } from '../domain/audit-record.ts';
-import type { EndedLease, IdempotencyRow, IdempotencyScope, Mark, OperationKey, StoredAnswer, StoredLease } from '../domain/journal.ts';
+import type { EndedLease, EndedSession, IdempotencyRow, IdempotencyScope, Mark, OperationKey, StoredAnswer, StoredLease } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AuditRow, OF_OPERATION, recordOf } from './audit-row.ts';
 import { fromJsonText } from './json-text.ts';
@@ -13,6 +13,7 @@ const IS_OPERATION = `superseded_by IS NULL AND operation_id IS NOT NULL AND ${O
 export class Lookups {
   readonly #mark: Statement<[string], MarkRow>;
   readonly #ended: Statement<[string], Omit<EndedLease, 'lease'> & { readonly body: string | null }>;
+  readonly #endedSession: Statement<[string], EndedSession>;
   readonly #idempotent: Statement<[string, string, string, string, number], { fingerprint: string; operation_id: string; answer: string }>;
   readonly #byOperation: Statement<[string], AuditRow>;
   readonly #ofRequest: Statement<[string], string>;
@@ -21,6 +22,7 @@ export class Lookups {
   constructor(db: Database) {
     this.#mark = db.prepare<[string], MarkRow>('SELECT token, lease_ref, principal, ever_named FROM marks WHERE resource_key = ?').safeIntegers();
     this.#ended = db.prepare('SELECT lease_ref AS leaseRef, state, reason, ended_at AS endedAt, body FROM ended_leases WHERE lease_ref = ?');
+    this.#endedSession = db.prepare('SELECT principal FROM ended_sessions WHERE session_ref = ?');
     this.#idempotent = db.prepare(
       'SELECT fingerprint, operation_id, answer FROM idempotency WHERE principal = ? AND key = ? AND method = ? AND path = ? AND at_ms > ?',
     );
@@ -51,6 +53,10 @@ export class Lookups {
     if (row === undefined) return null;
     const { body, ...ended } = row;
     return { ...ended, lease: body === null ? null : (fromJsonText(body) as StoredLease) };
+  }
+
+  endedSession(sessionRef: string): EndedSession | null {
+    return this.#endedSession.get(sessionRef) ?? null;
   }
 
   idempotent(scope: IdempotencyScope, nowMs: number): IdempotencyRow | null {

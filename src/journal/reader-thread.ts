@@ -41,6 +41,7 @@ serveCalls<ReaderCalls>({
   },
   mark: ({ resourceKey }) => opened().lookups.mark(resourceKey),
   endedLease: ({ leaseRef }) => opened().lookups.endedLease(leaseRef),
+  endedSession: ({ sessionRef }) => opened().lookups.endedSession(sessionRef),
   idempotent: ({ scope, nowMs }) => opened().lookups.idempotent(scope, nowMs),
   operation: ({ key, nowMs }) => inSnapshot(({ lookups }) => lookups.operation(key, nowMs)),
   search: (step) => inSnapshot(({ search }) => search.step(step)),

@@ -46,6 +46,12 @@ export class Retention {
       },
       {
         remove: db.prepare(
+          `DELETE FROM ended_sessions WHERE session_ref IN (SELECT session_ref FROM ended_sessions WHERE stored_ms < ? LIMIT ${rows})`,
+        ),
+        keptMs: LIMITS.leaseEndedKeptMs,
+      },
+      {
+        remove: db.prepare(
           `DELETE FROM idempotency WHERE (principal, key, method, path) IN (SELECT principal, key, method, path FROM idempotency WHERE at_ms < ? LIMIT ${rows})`,
         ),
         keptMs: LIMITS.idempotencyKeptMs,

@@ -4,6 +4,7 @@ import { GatewayError } from '../domain/errors.ts';
 import type {
   CommitReceipt,
   EndedLease,
+  EndedSession,
   IdempotencyRow,
   IdempotencyScope,
   Journal,
@@ -103,6 +104,10 @@ export class SqliteJournal implements Journal {
 
   endedLease(leaseRef: string): Promise<EndedLease | null> {
     return this.#read('endedLease', { leaseRef });
+  }
+
+  endedSession(sessionRef: string): Promise<EndedSession | null> {
+    return this.#read('endedSession', { sessionRef });
   }
 
   idempotent(scope: IdempotencyScope): Promise<IdempotencyRow | null> {

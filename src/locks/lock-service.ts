@@ -19,14 +19,14 @@ import { notOwner } from './lock-refusals.ts';
 import type { LockViews } from './lock-views.ts';
 import type { Refusals } from './refusals.ts';
 import type { Renewing } from './renewing.ts';
-import { leaseRefOf } from './secret-id.ts';
+import { leaseRefOf, sessionRefOf } from './secret-id.ts';
 import type { SessionDesk } from './session-desk.ts';
-import { owns } from './sessions.ts';
+import { notSessionOwner, owns, sessionEnded } from './sessions.ts';
 import { waitForChange } from './wait-for-change.ts';
 
 export interface LeaseServiceDeps {
   readonly clock: Clock;
-  readonly journal: Pick<Journal, 'endedLease'>;
+  readonly journal: Pick<Journal, 'endedLease' | 'endedSession'>;
   readonly table: LeaseTable;
   readonly desk: LeaseDesk;
   readonly holding: Holding;
@@ -119,11 +119,17 @@ export class LeaseService implements LockService {
   }
 
   heartbeat(caller: Caller, sessionId: string): Promise<{ readonly expiresInMs: number; readonly lost: readonly string[] }> {
-    return this.#onSession(caller, async () => this.#deps.sessionDesk.heartbeat(caller, sessionId));
+    return this.#onSession(caller, sessionId, async () => this.#deps.sessionDesk.heartbeat(caller, sessionId));
   }
 
-  endSession(caller: Caller, sessionId: string): Promise<void> {
-    return this.#onSession(caller, () => this.#deps.sessionDesk.end(caller, sessionId));
+  /** Idempotent, like the release of a lease: an answer that did not arrive may be asked for again. */
+  async endSession(caller: Caller, sessionId: string): Promise<void> {
+    try {
+      await this.#onSession(caller, sessionId, () => this.#deps.sessionDesk.end(caller, sessionId));
+    } catch (thrown) {
+      if (asGatewayError(thrown).code !== 'session_ended') throw thrown;
+      await this.#deps.sessionDesk.endTold(sessionRefOf(sessionId));
+    }
   }
 
   endSessionByRef(caller: Caller, sessionRef: string): Promise<void> {
@@ -164,14 +170,22 @@ export class LeaseService implements LockService {
   }
 
   /** Somebody else's session is a refused decision about the life of leases; one that is gone is none. */
-  async #onSession<T>(caller: Caller, work: () => Promise<T>): Promise<T> {
+  async #onSession<T>(caller: Caller, sessionId: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (thrown) {
-      const { code } = asGatewayError(thrown);
-      if (code === 'forbidden') await this.#deps.refusals.record(caller, code, { resource: null, leaseRef: null });
-      throw thrown;
+      const error = await this.#knownSession(caller, sessionId, asGatewayError(thrown));
+      if (error.code === 'forbidden') await this.#deps.refusals.record(caller, error.code, { resource: null, leaseRef: null });
+      throw error;
     }
+  }
+
+  /** Of a session that is not in memory the journal may know that it ended before a restart. */
+  async #knownSession(caller: Caller, sessionId: string, error: GatewayError): Promise<GatewayError> {
+    if (error.code !== 'session_not_found') return error;
+    const ended = await this.#deps.journal.endedSession(sessionRefOf(sessionId));
+    if (ended === null) return error;
+    return owns(caller.principal, ended.principal) ? sessionEnded() : notSessionOwner();
   }
 
   /** 409 on every operation of an ended lease, however late it comes (R14, R30): nothing brings it back. */

@@ -24,6 +24,8 @@ export interface SessionDeskDeps {
 /** Sessions as clients use them: made, kept alive by one heartbeat for everything they hold, ended (R15). */
 export class SessionDesk {
   readonly #deps: SessionDeskDeps;
+  /** Ends that are not durable yet, by session ref; each waits for its own, or tries it again. */
+  readonly #untold = new Map<string, () => Promise<void>>();
 
   constructor(deps: SessionDeskDeps) {
     this.#deps = deps;
@@ -75,8 +77,25 @@ export class SessionDesk {
     this.#deps.desk.decide(
       leases.map((lease) => ({ lease, end: lease.phase === 'held' || end.state === 'broken' ? end : endKinds.cancelled(end.caller) })),
     );
-    const ended = this.#over(session, leases.length === 0 && end.state === 'broken' ? end.caller : null);
-    await Promise.all([ended, ...leases.map((lease) => this.#deps.desk.endTold(lease))]);
+    const forcedBy = leases.length === 0 && end.state === 'broken' ? end.caller : null;
+    let own: Promise<void> | null = this.#over(session, forcedBy);
+    const told = async (): Promise<void> => {
+      own ??= this.#deps.ledger.sessionEnded(session, forcedBy);
+      try {
+        await Promise.all([own, ...leases.map((lease) => this.#deps.desk.endTold(lease))]);
+        this.#untold.delete(session.terms.sessionRef);
+      } catch (thrown) {
+        own = null;
+        throw thrown;
+      }
+    };
+    if (this.#untold.size < LIMITS.endedSessionsMax) this.#untold.set(session.terms.sessionRef, told);
+    await told();
+  }
+
+  /** Resolves when the end of a session that has ended may be told. */
+  async endTold(sessionRef: string): Promise<void> {
+    await this.#untold.get(sessionRef)?.();
   }
 
   #over(session: Session, forcedBy: Caller | null = null): Promise<void> {

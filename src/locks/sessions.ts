@@ -1,5 +1,5 @@
 import { type Clock, type Random, rfc3339 } from '../domain/clock.ts';
-import { refuse } from '../domain/errors.ts';
+import { type GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { SessionView } from '../domain/lock-api.ts';
 import type { Caller, Principal } from '../domain/principal.ts';
@@ -16,7 +16,7 @@ export class Sessions {
   readonly #deps: SessionsDeps;
   readonly #byRef = new Map<string, Session>();
   readonly #perPrincipal = new Map<string, number>();
-  readonly #ended = new Map<string, number>();
+  readonly #ended = new Map<string, { readonly principal: string; readonly atMs: number }>();
 
   constructor(deps: SessionsDeps) {
     this.#deps = deps;
@@ -44,18 +44,18 @@ export class Sessions {
 
   /** Throws `session_not_found`, `session_ended`, or `forbidden` when it is somebody else's. */
   own(caller: Caller, sessionId: string): Session {
-    const session = this.byRef(sessionRefOf(sessionId));
-    if (!owns(caller.principal, session.terms.principal)) throw refuse('forbidden', 'The session belongs to somebody else.');
-    return session;
+    const sessionRef = sessionRefOf(sessionId);
+    const owner = this.#byRef.get(sessionRef)?.terms.principal ?? this.#ended.get(sessionRef)?.principal;
+    if (owner !== undefined && !owns(caller.principal, owner)) throw notSessionOwner();
+    return this.byRef(sessionRef);
   }
 
   /** Throws `session_not_found`, `session_ended`. */
   byRef(sessionRef: string): Session {
     const session = this.#byRef.get(sessionRef);
     if (session !== undefined) return session;
-    const endedMs = this.#ended.get(sessionRef);
-    if (endedMs !== undefined && this.#deps.clock.monotonicMs() - endedMs <= LIMITS.leaseEndedKeptMs)
-      throw refuse('session_ended', 'The session has ended, and all its leases with it.');
+    const ended = this.#ended.get(sessionRef);
+    if (ended !== undefined && this.#deps.clock.monotonicMs() - ended.atMs <= LIMITS.leaseEndedKeptMs) throw sessionEnded();
     throw refuse('session_not_found', 'There is no such session.');
   }
 
@@ -74,8 +74,8 @@ export class Sessions {
     else this.#perPrincipal.delete(principal);
     if (implied) return;
     const nowMs = this.#deps.clock.monotonicMs();
-    this.#ended.set(sessionRef, nowMs);
-    for (const [ref, atMs] of this.#ended) {
+    this.#ended.set(sessionRef, { principal, atMs: nowMs });
+    for (const [ref, { atMs }] of this.#ended) {
       if (this.#ended.size <= LIMITS.endedSessionsMax && nowMs - atMs <= LIMITS.leaseEndedKeptMs) return;
       this.#ended.delete(ref);
     }
@@ -89,6 +89,14 @@ export class Sessions {
 /** Without authentication everybody who has the id; with it, the principal who made it. */
 export function owns(principal: Principal, owner: string): boolean {
   return !principal.authenticated || principal.name === owner;
+}
+
+export function sessionEnded(): GatewayError {
+  return refuse('session_ended', 'The session has ended, and all its leases with it.');
+}
+
+export function notSessionOwner(): GatewayError {
+  return refuse('forbidden', 'The session belongs to somebody else.');
 }
 
 export function sessionView(session: Session, nowMs: number): SessionView {

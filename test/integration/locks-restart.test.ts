@@ -92,6 +92,19 @@ describe('a restart', () => {
     expect(await said(new LockClient(after.client))).toEqual(then);
   });
 
+  it('knows a session that ended before it: its end may be repeated, its heartbeat is refused as before', async () => {
+    const before = await started();
+    const session = await new LockClient(before.client).session();
+    await before.client.lease('v/of-ended', { session_id: session.session_id });
+    const end = (gateway: VolumesGateway) => gateway.client.send('DELETE', `/v1/sessions/${session.session_id}`);
+    expect((await end(before)).status).toBe(204);
+    await before.halt();
+    const after = await started(before.directory);
+    closing.push(() => after.stop());
+    expect((await end(after)).status).toBe(204);
+    expect(verdictOf(await new LockClient(after.client).heartbeat(session))).toBe('409 session_ended');
+  });
+
   it('serves a lock-delay again in full', async () => {
     const before = await started();
     await before.client.lease('locks/delay', { lock_delay_ms: 60_000 });

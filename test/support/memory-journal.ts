@@ -5,6 +5,7 @@ import type {
   AnnouncedBreak,
   CommitReceipt,
   EndedLease,
+  EndedSession,
   IdempotencyRow,
   Journal,
   JournalOp,
@@ -33,6 +34,7 @@ export class MemoryJournal implements Journal, RefusalLog {
   readonly leases = new Map<string, StoredLease>();
   readonly ended = new Map<string, EndedLease>();
   readonly sessions = new Map<string, StoredSession>();
+  readonly endedSessions = new Map<string, EndedSession>();
   readonly lockDelays = new Map<string, number>();
   readonly breaks = new Map<string, AnnouncedBreak>();
   /** Announced breaks without their last word. */
@@ -108,6 +110,9 @@ export class MemoryJournal implements Journal, RefusalLog {
   async endedLease(leaseRef: string): Promise<EndedLease | null> {
     return this.ended.get(leaseRef) ?? null;
   }
+  async endedSession(sessionRef: string): Promise<EndedSession | null> {
+    return this.endedSessions.get(sessionRef) ?? null;
+  }
   async idempotent(): Promise<IdempotencyRow | null> {
     return null;
   }
@@ -171,8 +176,11 @@ export class MemoryJournal implements Journal, RefusalLog {
     } else if (op.op === 'break_gone') this.breaks.delete(op.resourceKey);
     else if (op.op === 'lease_put') this.leases.set(op.lease.leaseRef, op.lease);
     else if (op.op === 'session_put') this.sessions.set(op.session.sessionRef, op.session);
-    else if (op.op === 'session_end') this.sessions.delete(op.sessionRef);
-    else if (op.op === 'lock_delay') op.delayMs === null ? this.lockDelays.delete(op.resourceKey) : this.lockDelays.set(op.resourceKey, op.delayMs);
+    else if (op.op === 'session_end') {
+      const session = this.sessions.get(op.sessionRef);
+      if (session?.implied === false) this.endedSessions.set(op.sessionRef, session);
+      this.sessions.delete(op.sessionRef);
+    } else if (op.op === 'lock_delay') op.delayMs === null ? this.lockDelays.delete(op.resourceKey) : this.lockDelays.set(op.resourceKey, op.delayMs);
     else if (op.op === 'lease_end') {
       const { op: _, ...ended } = op;
       this.ended.set(op.leaseRef, { ...ended, lease: this.leases.get(op.leaseRef) ?? this.ended.get(op.leaseRef)?.lease ?? null });

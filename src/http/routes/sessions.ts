@@ -47,7 +47,10 @@ function lifeRoutes(app: TypedApp, { deps }: RouteOptions): void {
         tags: ['sessions'],
         summary: 'End a session: releases all its leases',
         params: SessionParams,
-        response: answers({ 204: { description: 'Ended', schema: null } }, SESSION_CODES),
+        response: answers(
+          { 204: { description: 'Ended, also when it had ended within the last hour', schema: null } },
+          SESSION_CODES.filter((code) => code !== 'session_ended'),
+        ),
       },
     },
     async (request, reply) => {

@@ -4,10 +4,11 @@ import { firstSchema } from './0001-first-schema.ts';
 import { intentsOfTwoResources } from './0002-intents-of-two-resources.ts';
 import { detailOfRecords } from './0003-detail-of-records.ts';
 import { whatEndedLeasesWere } from './0004-what-ended-leases-were.ts';
+import { endedSessions } from './0005-ended-sessions.ts';
 import type { Migration } from './migration.ts';
 
 /** All steps, in order; the version of the last one is what this program reads and writes. */
-export const MIGRATIONS: readonly Migration[] = [firstSchema, intentsOfTwoResources, detailOfRecords, whatEndedLeasesWere];
+export const MIGRATIONS: readonly Migration[] = [firstSchema, intentsOfTwoResources, detailOfRecords, whatEndedLeasesWere, endedSessions];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { COORDINATORS } from '../../support/coordinators.ts';
+import { settle } from '../../support/fake-clock.ts';
 import { anybody, callerOf, resource, tokenOf } from '../../support/lock-lab.ts';
 
 const [A, B] = [resource('a'), resource('b')];
@@ -51,6 +52,27 @@ describe.each(COORDINATORS)('a session ($coordinator)', ({ LockLab }) => {
     expect(await lab.lease(waiting.leaseId)).toMatchObject({ state: 'cancelled' });
     // A clean end: no lock-delay.
     expect((await lab.acquire(A)).state).toBe('held');
+  });
+
+  it('may be ended again, by its owner: the end is told once it is durable, and tried again when the journal refused it', async () => {
+    const lab = new LockLab();
+    const { sessionId } = await lab.locks.service.createSession(callerOf('ann'), { ttlMs: null, clientId: null });
+    await lab.acquire(A, { sessionId }, callerOf('ann'));
+    const end = (name: string) => lab.locks.service.endSession(callerOf(name), sessionId);
+    lab.journal.hold();
+    let told = 0;
+    const both = [end('ann'), end('ann')].map((ending) => ending.then(() => void (told += 1)));
+    await settle();
+    expect(told).toBe(0);
+    lab.journal.failing = true;
+    lab.journal.release();
+    expect((await Promise.allSettled(both)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await expect(end('ann')).rejects.toMatchObject({ code: 'journal_unavailable' });
+    lab.journal.failing = false;
+    await end('ann');
+    expect([lab.journal.sessions.size, lab.journal.leases.size]).toEqual([0, 0]);
+    await end('ann');
+    await expect(end('bob')).rejects.toMatchObject({ code: 'forbidden' });
   });
 
   it('is ended by an administrator by its ref: its leases are fenced and broken', async () => {
