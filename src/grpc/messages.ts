@@ -62,6 +62,8 @@ export interface WireParty {
   readonly expires_in_ms: string;
   readonly priority: number;
   readonly znode: string;
+  readonly ttl_ms: string;
+  readonly lock_delay_ms: string;
 }
 
 export interface LockInfo {
@@ -73,6 +75,9 @@ export interface LockInfo {
   readonly queue_length: number;
   readonly wait_estimate_ms?: string;
   readonly znode_path: string;
+  readonly held_back_ms: string;
+  readonly foreign_contenders: readonly string[];
+  readonly fence_level: string;
 }
 
 export interface WatchLockRequest {

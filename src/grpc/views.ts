@@ -52,6 +52,9 @@ export function lockMessage(lock: LockView): LockInfo {
     queue_length: lock.queueLength,
     ...(lock.waitEstimateMs === null ? {} : { wait_estimate_ms: wholeMs(lock.waitEstimateMs) }),
     znode_path: lock.znodePath,
+    held_back_ms: String(Math.ceil(lock.heldBackMs)),
+    foreign_contenders: lock.foreign,
+    fence_level: `FENCE_LEVEL_${(lock.fenceLevel ?? 'unspecified').toUpperCase()}`,
   };
 }
 
@@ -83,6 +86,8 @@ function partyMessage(party: LockParty): WireParty {
     expires_in_ms: wholeMs(party.expiresInMs),
     priority: party.priority,
     znode: party.znode ?? '',
+    ttl_ms: wholeMs(party.ttlMs),
+    lock_delay_ms: wholeMs(party.lockDelayMs),
   };
 }
 

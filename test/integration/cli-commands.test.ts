@@ -175,6 +175,19 @@ describe('leases and locks', () => {
     expect(waiting.stdout).toMatch(/^export FENCEGATE_RESOURCE='v\/l\/2'\nexport FENCEGATE_LEASE_ID='\S+'\nexport FENCEGATE_FENCING_TOKEN='\d+'\n$/);
   });
 
+  it('lock show and lock list say what the lock is: times to live, lock-delay, what holds it back, how it is fenced', async () => {
+    await client.lease('v/l/4', { ttlMs: 90_000, lockDelayMs: 600_000 });
+    const held = (await cli.run('lock', 'show', 'v/l/4')).stdout;
+    expect(held).toMatch(/^held back for +-\nother recipes +-\nfence level +incarnation\n/m);
+    expect(held).toMatch(/EXPIRES IN +TTL +LOCK-DELAY +PRIORITY/);
+    expect(held).toMatch(/^holds +test .* 1m 30s +10m +5 /m);
+    await client.breakLock('v/l/4', { reason: 'test' });
+    expect((await cli.run('lock', 'show', 'v/l/4')).stdout).toMatch(/^state +free\n(.*\n)*held back for +(10m|9m \d+s)/m);
+    const list = (await cli.run('lock', 'list', '--volume', 'v')).stdout;
+    expect(list).toMatch(/^RESOURCE .* MARK +HELD BACK +OTHERS +FENCE$/m);
+    expect(list).toMatch(/^v\/l\/4 +- +- .* (10m|9m \d+s) +0 +incarnation$/m);
+  });
+
   it('lock list filters', async () => {
     const lease = await client.lease('v/l/3');
     const list = async (...flags: string[]) => (await cli.run('lock', 'list', '--json', ...flags)).stdout;

@@ -25,6 +25,13 @@ afterAll(() => gateway.stop());
 const queued = (path: string, length: number): Promise<true> =>
   until(async () => ((await client.lock(path)).queue_length === length ? (true as const) : null));
 
+const breakLock = (resource: string): Promise<unknown> =>
+  fetch(`${gateway.process.url}/v1/admin/locks/break`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ resource, reason: 'test', grace_ms: 0 }),
+  });
+
 describe('AcquireLock', () => {
   it('is granted at once when nobody holds: token, node, time, ids', async () => {
     const before = Date.now();
@@ -110,6 +117,18 @@ describe('AcquireLock', () => {
     const [one, two] = await Promise.all([first, second]);
     expect(order).toEqual(['first', 'second']);
     expect(BigInt(two.fencing_token)).toBeGreaterThan(BigInt(one.fencing_token));
+  });
+
+  it('GetLock says what HTTP says of the lock: times to live, lock-delay, what holds it back, how it is fenced', async () => {
+    const path = fresh();
+    const held = await client.acquire({ resource_path: path, session_timeout_ms: 60_000, lock_delay_ms: 600_000 });
+    const free = { held_back_ms: '0', foreign_contenders: [], fence_level: 'FENCE_LEVEL_INCARNATION' };
+    expect(await client.lock(path)).toMatchObject({ ...free, holders: [{ ttl_ms: '60000', lock_delay_ms: '600000' }] });
+    await breakLock(path);
+    const { held_back_ms: left, holders } = await client.lock(path);
+    expect(holders).toEqual([]);
+    expect(Number(left)).toBeGreaterThan(500_000);
+    expect(held.acquired).toBe(true);
   });
 
   it('wait_limit_ms ends the wait as not acquired', async () => {
@@ -484,11 +503,7 @@ describe('KeepAlive', () => {
     const id = await session(60_000);
     const path = fresh();
     const held = await client.acquire({ resource_path: path, session_id: id });
-    await fetch(`${gateway.process.url}/v1/admin/locks/break`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ resource: path, reason: 'test', grace_ms: 0 }),
-    });
+    await breakLock(path);
     const stream = client.keepAlive();
     expect(await answers(stream, [id])).toMatchObject([{ lost_lease_ids: [held.lease_id], reason: '' }]);
     stream.end();

@@ -35,11 +35,14 @@ export function showLock(context: CommandContext, resource: string, flags: JsonF
       'high-water mark': lock.high_water_mark,
       'in line': lock.queue_length,
       'wait estimate': lock.wait_estimate_ms === null ? null : shownDuration(lock.wait_estimate_ms),
+      'held back for': heldBack(lock),
+      'other recipes': lock.foreign_contenders.length === 0 ? null : lock.foreign_contenders.join(', '),
+      'fence level': lock.fence_level,
     });
     const rows = [...lock.holders.map((party) => partyRow('holds', party)), ...lock.waiters.map((party) => partyRow('waits', party))];
     if (rows.length > 0) {
       context.screen.out('\n');
-      await outTable(context.screen, ['', 'CLIENT', 'SINCE', 'EXPIRES IN', 'PRIORITY', 'LEASE'], rows);
+      await outTable(context.screen, ['', 'CLIENT', 'SINCE', 'EXPIRES IN', 'TTL', 'LOCK-DELAY', 'PRIORITY', 'LEASE'], rows);
     }
     return EXIT.ok;
   });
@@ -66,8 +69,11 @@ export function listLocks(context: CommandContext, flags: ListLocksFlags): Promi
       lock.holders[0]?.since ?? null,
       lock.queue_length,
       lock.high_water_mark,
+      heldBack(lock),
+      lock.foreign_contenders.length,
+      lock.fence_level,
     ]);
-    await outTable(context.screen, ['RESOURCE', 'MODE', 'HOLDERS', 'SINCE', 'IN LINE', 'MARK'], rows);
+    await outTable(context.screen, ['RESOURCE', 'MODE', 'HOLDERS', 'SINCE', 'IN LINE', 'MARK', 'HELD BACK', 'OTHERS', 'FENCE'], rows);
     return EXIT.ok;
   });
 }
@@ -98,5 +104,20 @@ export function breakLock(context: CommandContext, resource: string, flags: Brea
 }
 
 function partyRow(does: string, party: LockParty): (string | number | null)[] {
-  return [does, party.client_id, party.since, shownDuration(party.expires_in_ms), party.priority, party.lease_ref];
+  const delay = party.lock_delay_ms === 0 ? null : shownDuration(party.lock_delay_ms);
+  return [
+    does,
+    party.client_id,
+    party.since,
+    shownDuration(party.expires_in_ms),
+    shownDuration(party.ttl_ms),
+    delay,
+    party.priority,
+    party.lease_ref,
+  ];
+}
+
+/** What is left of a lock-delay. */
+function heldBack({ held_back_ms: leftMs }: Lock): string | null {
+  return leftMs === 0 ? null : shownDuration(leftMs);
 }
