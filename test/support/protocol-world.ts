@@ -70,7 +70,7 @@ export function explore(options: WorldOptions): { readonly worlds: number; reado
 /** Millions of worlds are remembered: by their digest. */
 function keyOf(world: World): string {
   const text = JSON.stringify(world, (_, value: unknown) => (typeof value === 'bigint' ? Number(value) : value));
-  return createHash('sha1').update(text).digest('latin1');
+  return createHash('sha1').update(text).digest('base64');
 }
 
 /** What was read or planned is replaced, never changed: a copy shares it. */
