@@ -31,7 +31,13 @@ async function reported(): Promise<(string | null)[]> {
 describe('a writer that bypasses the gateway', () => {
   it.each([
     ['writes into the file', (path: string, text: string) => writeFileSync(path, text)],
-    ['replaces the file', (path: string, text: string) => (writeFileSync(`${path}.new`, text), renameSync(`${path}.new`, path))],
+    [
+      'replaces the file',
+      (path: string, text: string) => {
+        writeFileSync(`${path}.new`, text);
+        renameSync(`${path}.new`, path);
+      },
+    ],
   ])('that %s is noticed at the next write: the old tag is refused, and the doctor reports it', async (how, change) => {
     const name = `${how.replaceAll(' ', '-')}.txt`;
     const written = await put(gateway.url, `v/${name}`, 'through the gateway');

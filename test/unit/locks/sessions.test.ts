@@ -61,7 +61,11 @@ describe.each(COORDINATORS)('a session ($coordinator)', ({ LockLab }) => {
     const end = (name: string) => lab.locks.service.endSession(callerOf(name), sessionId);
     lab.journal.hold();
     let told = 0;
-    const both = [end('ann'), end('ann')].map((ending) => ending.then(() => void (told += 1)));
+    const both = [end('ann'), end('ann')].map((ending) =>
+      ending.then(() => {
+        told += 1;
+      }),
+    );
     await settle();
     expect(told).toBe(0);
     lab.journal.failing = true;
