@@ -230,7 +230,7 @@ describe('the ZooKeeper client, with faults', () => {
   it('R8: a server that was restarted is found again, with the session when it was fast enough', async () => {
     const own = await TestEnsemble.start();
     try {
-      const client = (await openEnsemble({ servers: own.addresses, sessionMs: 20_000 })).open();
+      const client = (await openEnsemble({ servers: own.addresses, sessionMs: 180_000 })).open();
       await inState(client, 'connected');
       const { session } = client;
       await client.create('/held', NOTHING, 'ephemeral');

@@ -5,7 +5,7 @@ import uuid
 from kazoo.client import KazooClient
 
 hosts, path, rounds, kind = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
-client = KazooClient(hosts=hosts, timeout=20)
+client = KazooClient(hosts=hosts, timeout=180)
 client.start()
 for number in range(rounds):
     lock = getattr(client, kind)(path, identifier=f"kazoo-{uuid.uuid4().hex}", extra_lock_patterns=["-lock-"])

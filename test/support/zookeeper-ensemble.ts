@@ -212,7 +212,7 @@ function settings(directory: string, port: number, { tickMs = 200, syncLimit = 1
     `clientPort=${port}`,
     'clientPortAddress=127.0.0.1',
     'maxClientCnxns=0',
-    'maxSessionTimeout=60000',
+    'maxSessionTimeout=600000',
     'admin.enableServer=false',
     '4lw.commands.whitelist=srvr,mntr,cons,dump',
     'preAllocSize=1024',
