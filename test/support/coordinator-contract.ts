@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { LeaseMode } from '../../src/domain/lease.ts';
+import type { LeaseView } from '../../src/domain/lock-api.ts';
 import { settle } from './fake-clock.ts';
 import { callerOf, type LockLab, never, resource, tokenOf } from './lock-lab.ts';
 
@@ -121,5 +123,128 @@ export function coordinatorContract(name: string, make: () => LockLab): void {
       await lab.release(holder.leaseId);
       expect((await lab.locks.service.lease(callerOf(null), waiter.leaseId, 1_000, never)).state).toBe('held');
     });
+
+    it('turns an exclusive lease into a shared one in place: same number, readers come in, a writer waits on, and it writes no more', async () => {
+      const lab = make();
+      const lease = await lab.acquire(LEDGER);
+      const reader = lab.acquire(LEDGER, { mode: 'shared', waitMs: 60_000 });
+      await settle();
+      const writer = await lab.during(lab.acquire(LEDGER, { waitMs: 1 }), 10, 1);
+      const shared = await convert(lab, lease.leaseId, 'shared');
+      expect(shared).toMatchObject({ state: 'held', mode: 'shared', fencingToken: lease.fencingToken });
+      expect(await reader).toMatchObject({ state: 'held', mode: 'shared' });
+      expect((await lab.lease(writer.leaseId)).state).toBe('waiting');
+      expect(() => lab.locks.writeLeases.pin(LEDGER, tokenOf(lease))).toThrowError(expect.objectContaining({ code: 'lease_is_shared' }));
+    });
+
+    it('turns a shared lease into an exclusive one when the other readers are gone, under a new token; a second upgrader is refused at once', async () => {
+      const lab = make();
+      const [mine, other] = [await lab.acquire(LEDGER, { mode: 'shared' }), await lab.acquire(LEDGER, { mode: 'shared' })];
+      expect(await convert(lab, mine.leaseId, 'exclusive')).toMatchObject({ state: 'held', mode: 'shared' });
+      await expect(convert(lab, other.leaseId, 'exclusive')).rejects.toMatchObject({ code: 'upgrade_conflict' });
+      await expect(lab.acquire(LEDGER, { mode: 'shared' })).rejects.toMatchObject({ code: 'lock_not_acquired' });
+      await lab.release(other.leaseId);
+      const upgraded = await lab.lease(mine.leaseId, 1_000);
+      expect(upgraded).toMatchObject({ state: 'held', mode: 'exclusive' });
+      expect(tokenOf(upgraded) > tokenOf(mine) && tokenOf(upgraded) > tokenOf(other)).toBe(true);
+      expect(() => lab.locks.writeLeases.pin(LEDGER, tokenOf(mine))).toThrowError(expect.objectContaining({ code: 'stale_token' }));
+    });
+
+    it('breaks a lease for an administrator: fenced by a number that nobody gets, then over, then the next one comes in above it', async () => {
+      const lab = make();
+      const lease = await lab.acquire(LEDGER, { ttlMs: 3_600_000 });
+      const waiter = lab.acquire(LEDGER, { waitMs: 60_000 });
+      await settle();
+      const { state, highWaterMark } = await lab.locks.breakLock(callerOf(null), { resource: LEDGER, reason: 'stuck', graceMs: 0 });
+      expect(state).toBe('broken');
+      expect(highWaterMark !== null && highWaterMark > tokenOf(lease)).toBe(true);
+      expect(tokenOf(await waiter) > (highWaterMark ?? 0n)).toBe(true);
+      expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'broken', reason: 'broken' });
+      expect(() => lab.locks.writeLeases.pin(LEDGER, tokenOf(lease))).toThrowError(expect.objectContaining({ code: 'stale_token' }));
+    });
+
+    it('lets nobody new in during the grace of a break, in which the holder may write, and then breaks', async () => {
+      const lab = make();
+      const lease = await lab.acquire(LEDGER, { ttlMs: 3_600_000 });
+      expect((await lab.locks.breakLock(callerOf(null), { resource: LEDGER, reason: 'stuck', graceMs: 5_000 })).state).toBe('breaking');
+      const waiter = lab.acquire(LEDGER, { waitMs: 60_000, ttlMs: 60_000 });
+      await lab.clock.advanceAsync(4_999);
+      lab.locks.writeLeases.pin(LEDGER, tokenOf(lease)).leave();
+      expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'held', reason: 'breaking' });
+      await lab.clock.advanceAsync(1);
+      expect((await waiter).state).toBe('held');
+      expect((await lab.lease(lease.leaseId)).state).toBe('broken');
+      // Readers beside a reader, too.
+      const other = resource('grace/readers');
+      const reader = await lab.acquire(other, { mode: 'shared', ttlMs: 3_600_000 });
+      await lab.locks.breakLock(callerOf(null), { resource: other, reason: 'stuck', graceMs: 5_000 });
+      await expect(lab.acquire(other, { mode: 'shared' })).rejects.toMatchObject({ code: 'lock_not_acquired' });
+      await lab.release(reader.leaseId);
+      expect((await lab.acquire(other, { mode: 'shared', waitMs: 1_000 })).state).toBe('held');
+    });
+
+    it('finds a deadlock between sessions: the youngest of equals is refused with the cycle, the other one goes on', async () => {
+      const lab = make();
+      const [a, b] = [resource('deadlock/a'), resource('deadlock/b')];
+      const [one, two] = [await session(lab), await session(lab)];
+      await lab.acquire(a, { sessionId: one });
+      const held = await lab.acquire(b, { sessionId: two });
+      const first = lab.acquire(b, { sessionId: one, waitMs: 60_000 });
+      await settle();
+      const second = lab.acquire(a, { sessionId: two, waitMs: 60_000 });
+      const refused = expect(second).rejects.toMatchObject({ code: 'deadlock', members: { cycle: [expect.anything(), expect.anything()] } });
+      await lab.clock.advanceAsync(500);
+      await refused;
+      // What the victim's session holds stays held.
+      expect((await lab.lease(held.leaseId)).state).toBe('held');
+      await lab.release(held.leaseId);
+      expect((await first).state).toBe('held');
+    });
+
+    it('serves the more important first among waiters, within its bound, and never takes from a holder', async () => {
+      const lab = make();
+      const holder = await lab.acquire(LEDGER, { priority: 0 });
+      const wait = (priority: number) => lab.during(lab.acquire(LEDGER, { waitMs: 1, ttlMs: 3_600_000, priority }), 10, 1);
+      const usual = await wait(5);
+      const important = await wait(6);
+      expect([important.queuePosition, (await lab.lease(usual.leaseId)).queuePosition]).toEqual([1, 2]);
+      expect((await lab.lease(holder.leaseId)).state).toBe('held');
+      await lab.release(holder.leaseId);
+      expect((await lab.lease(important.leaseId, 1_000)).state).toBe('held');
+      expect((await lab.lease(usual.leaseId)).state).toBe('waiting');
+    });
+
+    it('holds everybody back for the lock-delay after an unclean end, and not after a clean one', async () => {
+      const lab = make();
+      await lab.acquire(LEDGER, { ttlMs: 1_000, lockDelayMs: 10_000 });
+      await lab.clock.advanceAsync(1_000);
+      const waiter = lab.acquire(LEDGER, { waitMs: 60_000, ttlMs: 60_000, lockDelayMs: 10_000 });
+      await lab.clock.advanceAsync(9_000);
+      expect(await lab.locks.service.lock(LEDGER)).toMatchObject({ holders: [], queueLength: 1 });
+      await lab.clock.advanceAsync(1_100);
+      const lease = await waiter;
+      await lab.release(lease.leaseId);
+      expect((await lab.acquire(LEDGER)).state).toBe('held');
+    });
+
+    it('ends a lease at its longest hold, however often it is renewed, and fences first', async () => {
+      const lab = make();
+      const lease = await lab.acquire(LEDGER, { ttlMs: 10_000, maxHoldMs: 15_000 });
+      const waiter = lab.acquire(LEDGER, { waitMs: 60_000, ttlMs: 60_000 });
+      await lab.clock.advanceAsync(9_000);
+      expect((await lab.locks.service.renew(callerOf(null), lease.leaseId)).expiresInMs).toBe(6_000);
+      await lab.clock.advanceAsync(6_000);
+      // A number that nobody gets lies between.
+      expect(tokenOf(await waiter) > tokenOf(lease) + 1n).toBe(true);
+      expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'expired', reason: 'max_hold' });
+    });
   });
+}
+
+function convert(lab: LockLab, leaseId: string, mode: LeaseMode): Promise<LeaseView> {
+  return lab.locks.service.convert(callerOf(null), leaseId, mode, never);
+}
+
+async function session(lab: LockLab): Promise<string> {
+  return (await lab.locks.service.createSession(callerOf(null), { ttlMs: 3_600_000, clientId: null })).sessionId;
 }
