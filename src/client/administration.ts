@@ -1,16 +1,20 @@
+import { checkOptions, someText, text } from './call-checks.ts';
 import { CLIENT_LIMITS } from './client-limits.ts';
+import type { Cancellable } from './client-options.ts';
 import type { DoctorReport, Fence, FixReport, RebaseReport, VolumeReadiness } from './contract/answers.ts';
+import { CANCELLABLE, FIX_OPTIONS, ORDER_OPTIONS } from './option-checks.ts';
 import { resourceUrlPath } from './resource-path.ts';
 import type { Transport } from './transport.ts';
 
-interface Cancellable {
-  readonly signal?: AbortSignal;
-}
-
 /** Of an order that goes into the audit log. */
-interface OrderOptions extends Cancellable {
+export interface OrderOptions extends Cancellable {
   /** Why; 1 to 1,024 bytes. */
   readonly reason: string;
+}
+
+export interface FixOptions extends Cancellable {
+  /** Only tell the steps; default no. */
+  readonly dryRun?: boolean;
 }
 
 /**
@@ -32,7 +36,9 @@ export class Administration {
    * const { findings } = await client.administration.doctor();
    * for (const { code, severity, resource } of findings) console.log(severity, code, resource);
    */
-  doctor({ signal }: Cancellable = {}): Promise<DoctorReport> {
+  async doctor(options: Cancellable = {}): Promise<DoctorReport> {
+    checkOptions(options, CANCELLABLE);
+    const { signal } = options;
     return this.#transport.repeated({ method: 'GET', path: '/v1/admin/doctor', signal }, { keyed: true });
   }
 
@@ -45,7 +51,10 @@ export class Administration {
    *   if (fix !== null) console.log(await client.administration.fix(id, { dryRun: true }));
    * }
    */
-  fix(findingId: string, { dryRun = false, signal }: Cancellable & { readonly dryRun?: boolean } = {}): Promise<FixReport> {
+  async fix(findingId: string, options: FixOptions = {}): Promise<FixReport> {
+    someText(findingId, 'findingId');
+    checkOptions(options, FIX_OPTIONS);
+    const { dryRun = false, signal } = options;
     return this.#order('/v1/admin/doctor/fixes', { finding_id: findingId, dry_run: dryRun }, signal);
   }
 
@@ -55,7 +64,10 @@ export class Administration {
    * @example
    * const { high_water_mark: mark } = await client.administration.fence('ledger/q3.csv');
    */
-  fence(resource: string, { signal }: Cancellable = {}): Promise<Fence> {
+  async fence(resource: string, options: Cancellable = {}): Promise<Fence> {
+    text(resource, 'resource');
+    checkOptions(options, CANCELLABLE);
+    const { signal } = options;
     return this.#transport.repeated({ method: 'GET', path: resourceUrlPath('/v1/admin/fences', resource), signal }, { keyed: true });
   }
 
@@ -66,7 +78,10 @@ export class Administration {
    * const { base } = await client.administration.rebase({ reason: 'the journal was restored' });
    * console.log('tokens go on above', base);
    */
-  rebase({ reason, signal }: OrderOptions): Promise<RebaseReport> {
+  async rebase(options: OrderOptions): Promise<RebaseReport> {
+    checkOptions(options, ORDER_OPTIONS);
+    const { reason, signal } = options;
+    someText(reason, 'reason');
     return this.#order('/v1/admin/fences/rebase', { reason }, signal);
   }
 
@@ -77,7 +92,11 @@ export class Administration {
    * const { state } = await client.administration.adopt('ledger', { reason: 'the old host is gone for good' });
    * console.log(state);
    */
-  adopt(volume: string, { reason, signal }: OrderOptions): Promise<VolumeReadiness> {
+  async adopt(volume: string, options: OrderOptions): Promise<VolumeReadiness> {
+    someText(volume, 'volume');
+    checkOptions(options, ORDER_OPTIONS);
+    const { reason, signal } = options;
+    someText(reason, 'reason');
     return this.#order(`/v1/admin/volumes/${encodeURIComponent(volume)}/adopt`, { reason }, signal);
   }
 

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { wrongKind } from './call-checks.ts';
 
 /**
  * What a write sends: text (UTF-8), bytes, a file of this machine, a stream of Node or of the web, anything that yields bytes, or a
@@ -14,6 +15,8 @@ export interface LocalFile {
 
 export type ByteStream = Readable | AsyncIterable<Uint8Array | string> | ReadableStream<Uint8Array>;
 
+const BODY = 'text, bytes (Uint8Array), { path }, a stream, or a function that makes a stream';
+
 /** A body made ready: its length when it is known, and its bytes as often as they can be had. */
 export interface BodySource {
   readonly sizeBytes: number | null;
@@ -22,13 +25,19 @@ export interface BodySource {
   readonly open: () => AsyncIterable<Uint8Array>;
 }
 
-/** `sizeBytes` is for streams, which do not know their length; without it they are sent in chunks. Rejects when a local file is not there. */
+/** `sizeBytes` is for streams, which do not know their length; without it they are sent in chunks. Rejects with `TypeError` for what is no body, and when a local file is not there. */
 export async function bodySource(body: FileBody, sizeBytes?: number): Promise<BodySource> {
   if (typeof body === 'string') return bytesSource(Buffer.from(body));
   if (body instanceof Uint8Array) return bytesSource(body);
   if (typeof body === 'function') return { sizeBytes: sizeBytes ?? null, available: () => true, open: () => checked(body(), sizeBytes) };
+  if (typeof body !== 'object' || body === null || ArrayBuffer.isView(body)) throw wrongKind('body', BODY, body);
   if ('path' in body && typeof body.path === 'string' && !(Symbol.asyncIterator in body)) return localSource(body.path);
+  if (!isIterable(body)) throw wrongKind('body', BODY, body);
   return streamSource(body as ByteStream, sizeBytes);
+}
+
+function isIterable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && (Symbol.asyncIterator in value || Symbol.iterator in value);
 }
 
 function bytesSource(bytes: Uint8Array): BodySource {
@@ -58,8 +67,10 @@ function streamSource(stream: ByteStream, sizeBytes: number | undefined): BodySo
 /** A length that is promised is kept: neither a byte more nor one less is sent as if it were whole. */
 async function* checked(stream: ByteStream, sizeBytes: number | undefined): AsyncGenerator<Uint8Array> {
   let sent = 0;
+  if (!isIterable(stream)) throw wrongKind('what the function of a body makes', 'a stream', stream);
   for await (const chunk of stream as AsyncIterable<Uint8Array | string>) {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    if (!(bytes instanceof Uint8Array)) throw wrongKind('what a body yields', 'text or bytes (Uint8Array)', bytes);
     sent += bytes.byteLength;
     if (sizeBytes !== undefined && sent > sizeBytes) throw new RangeError(`the body has more than the ${sizeBytes} bytes that were promised`);
     yield bytes;

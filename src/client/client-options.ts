@@ -33,6 +33,15 @@ export interface WatchOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What an administrator says about a lock that is broken. */
+export interface BreakOptions {
+  /** Why; goes into the audit log. */
+  readonly reason: string;
+  /** How long its holder may still finish, ms; default 0. */
+  readonly graceMs?: number;
+  readonly signal?: AbortSignal;
+}
+
 export interface Cancellable {
   readonly signal?: AbortSignal;
 }

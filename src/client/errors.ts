@@ -6,7 +6,7 @@ export type ClientErrorCode =
   | 'gateway_unreachable'
   /** Whatever answered does not speak this contract. */
   | 'unexpected_answer'
-  /** The lease ended, or could have ended by the clock of this process: members `reason`, `fencing_token`. */
+  /** The lease ended, or could have ended by the clock of this process: members `reason`, `fencing_token`, `lost_by` (`clock`, `gateway`). */
   | 'lease_lost'
   /** The lease was released by this process before. */
   | 'lease_released'

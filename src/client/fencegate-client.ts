@@ -1,6 +1,7 @@
 import { Administration } from './administration.ts';
+import { callable, checkOptions, resources, someText, text } from './call-checks.ts';
 import { guarded } from './client-events.ts';
-import type { Cancellable, FencegateClientOptions, WatchOptions, WatchTarget } from './client-options.ts';
+import type { BreakOptions, Cancellable, FencegateClientOptions, WatchOptions, WatchTarget } from './client-options.ts';
 import { SystemClientClock } from './clock.ts';
 import type { AuditChain, AuditRecord, BreakReport, Lock, Operation, Volume } from './contract/answers.ts';
 import { FencegateError } from './errors.ts';
@@ -11,6 +12,17 @@ import { InheritedLease } from './inherited-lease.ts';
 import { LeaseDesk } from './lease-desk.ts';
 import type { LeaseHandle } from './lease-handle.ts';
 import type { LeaseOptions } from './lease-options.ts';
+import {
+  AUDIT_FILTER,
+  BREAK_OPTIONS,
+  CANCELLABLE,
+  CLIENT_OPTIONS,
+  checkOperationKey,
+  checkTarget,
+  LEASE_OPTIONS,
+  LOCK_FILTER,
+  WATCH_OPTIONS,
+} from './option-checks.ts';
 import { type AuditFilter, type LockFilter, type OperationKey, Queries } from './queries.ts';
 import { resourceUrlPath } from './resource-path.ts';
 import { SessionKeeper } from './session-keeper.ts';
@@ -43,7 +55,9 @@ export class FencegateClient extends FileCalls {
   readonly #queries: Queries;
   readonly #leases: LeaseDesk;
 
+  /** Throws `TypeError` or `RangeError` for an option that cannot be meant. */
   constructor(options: FencegateClientOptions = {}) {
+    checkOptions(options, CLIENT_OPTIONS);
     const clientId = options.clientId ?? null;
     const onEvent = guarded(options.onEvent);
     const transport = new Transport({
@@ -83,7 +97,9 @@ export class FencegateClient extends FileCalls {
    *   await lease.release();
    * }
    */
-  lease(resource: string | readonly string[], options: LeaseOptions = {}): Promise<LeaseHandle> {
+  async lease(resource: string | readonly string[], options: LeaseOptions = {}): Promise<LeaseHandle> {
+    resources(resource, 'resource');
+    checkOptions(options, LEASE_OPTIONS);
     return this.#leases.lease(typeof resource === 'string' ? [resource] : resource, options);
   }
 
@@ -97,6 +113,7 @@ export class FencegateClient extends FileCalls {
    * });
    */
   async withLease<T>(resource: string | readonly string[], options: LeaseOptions, work: (lease: LeaseHandle) => Promise<T> | T): Promise<T> {
+    callable(work, 'work');
     const lease = await this.lease(resource, options);
     try {
       const result = await lease.run(() => work(lease));
@@ -115,8 +132,10 @@ export class FencegateClient extends FileCalls {
    * const { holders, queue_length: inLine } = await client.lock('ledger/q3.csv');
    * for (const { client_id: holder, expires_in_ms: leftMs } of holders) console.log(holder, leftMs, inLine);
    */
-  lock(resource: string, { signal }: Cancellable = {}): Promise<Lock> {
-    return this.#queries.lock(resource, signal);
+  async lock(resource: string, options: Cancellable = {}): Promise<Lock> {
+    text(resource, 'resource');
+    checkOptions(options, CANCELLABLE);
+    return this.#queries.lock(resource, options.signal);
   }
 
   /**
@@ -126,6 +145,7 @@ export class FencegateClient extends FileCalls {
    * for await (const { resource, holders } of client.locks({ volume: 'ledger', olderThanMs: 300_000 })) console.log(resource, holders.length);
    */
   locks(filter: LockFilter = {}): AsyncIterable<Lock> {
+    checkOptions(filter, LOCK_FILTER, 'filter');
     return this.#queries.locks(filter);
   }
 
@@ -139,7 +159,10 @@ export class FencegateClient extends FileCalls {
    * const { state, leases } = await client.breakLock('ledger/q3.csv', { reason: 'its host is gone' });
    * for (const { client_id: holder, committed } of leases) console.log(state, holder, committed.length);
    */
-  breakLock(resource: string, options: { readonly reason: string; readonly graceMs?: number; readonly signal?: AbortSignal }): Promise<BreakReport> {
+  async breakLock(resource: string, options: BreakOptions): Promise<BreakReport> {
+    text(resource, 'resource');
+    checkOptions(options, BREAK_OPTIONS);
+    someText(options.reason, 'reason');
     return this.#queries.breakLock({ resource, reason: options.reason, grace_ms: options.graceMs ?? 0 }, options.signal);
   }
 
@@ -150,6 +173,7 @@ export class FencegateClient extends FileCalls {
    * for await (const record of client.audit({ volume: 'ledger', outcome: 'rejected' })) console.log(record.code, record.client_id);
    */
   audit(filter: AuditFilter = {}): AsyncIterable<AuditRecord> {
+    checkOptions(filter, AUDIT_FILTER, 'filter');
     return this.#queries.audit(filter);
   }
 
@@ -160,8 +184,9 @@ export class FencegateClient extends FileCalls {
    * const { valid, records, first_bad_seq: firstBad } = await client.verifyAudit();
    * if (!valid) console.error('the log was changed at', firstBad, 'of', records);
    */
-  verifyAudit({ signal }: Cancellable = {}): Promise<AuditChain> {
-    return this.#queries.verifyAudit(signal);
+  async verifyAudit(options: Cancellable = {}): Promise<AuditChain> {
+    checkOptions(options, CANCELLABLE);
+    return this.#queries.verifyAudit(options.signal);
   }
 
   /**
@@ -170,8 +195,9 @@ export class FencegateClient extends FileCalls {
    * @example
    * for (const { name, require_token: requireToken } of await client.volumes()) console.log(name, requireToken);
    */
-  volumes({ signal }: Cancellable = {}): Promise<readonly Volume[]> {
-    return this.#queries.volumes(signal);
+  async volumes(options: Cancellable = {}): Promise<readonly Volume[]> {
+    checkOptions(options, CANCELLABLE);
+    return this.#queries.volumes(options.signal);
   }
 
   /**
@@ -181,8 +207,10 @@ export class FencegateClient extends FileCalls {
    * await client.put('ledger/q3.csv', bytes, { idempotencyKey: 'close-q3' });
    * const { outcome, etag } = await client.operation({ idempotencyKey: 'close-q3' });
    */
-  operation(key: OperationKey, { signal }: Cancellable = {}): Promise<Operation> {
-    return this.#queries.operation(key, signal);
+  async operation(key: OperationKey, options: Cancellable = {}): Promise<Operation> {
+    checkOperationKey(key);
+    checkOptions(options, CANCELLABLE);
+    return this.#queries.operation(key, options.signal);
   }
 
   /**
@@ -195,6 +223,8 @@ export class FencegateClient extends FileCalls {
    * }
    */
   watch(target: WatchTarget, options: WatchOptions = {}): AsyncIterable<WatchEvent> {
+    checkTarget(target);
+    checkOptions(options, WATCH_OPTIONS);
     return watching(this.#transport, { ...this.#watched(target), ...options });
   }
 

@@ -1,4 +1,5 @@
 import type { FileBody } from './body-source.ts';
+import { checkOptions, text, wholeNumber } from './call-checks.ts';
 import type { Cancellable } from './client-options.ts';
 import type { Entry, WrittenFile, WrittenFiles } from './contract/answers.ts';
 import type { FileDownload } from './download.ts';
@@ -6,6 +7,7 @@ import type { FileReads, GetOptions } from './file-reads.ts';
 import type { FileWrites } from './file-writes.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { UploadFile } from './multipart-body.ts';
+import { APPEND_OPTIONS, BODY_OPTIONS, CANCELLABLE, checkFiles, GET_OPTIONS, PUT_OPTIONS, TRANSFER_OPTIONS, WRITE_OPTIONS } from './option-checks.ts';
 import { directoryName } from './resource-path.ts';
 import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions, WriteReceipt } from './write-options.ts';
 import type { WriteRight } from './write-right.ts';
@@ -32,7 +34,9 @@ export class FileCalls {
    * const { etag, size_bytes: sizeBytes } = await client.put('ledger/q3.csv', 'a,1\n');
    * await client.put('ledger/q3.csv', bytes, { ifMatch: etag });
    */
-  put(resource: string, body: FileBody, options: PutOptions = {}): Promise<WrittenFile> {
+  async put(resource: string, body: FileBody, options: PutOptions = {}): Promise<WrittenFile> {
+    text(resource, 'resource');
+    checkOptions(options, PUT_OPTIONS);
     return this.#parts.writes.put(resource, body, options, this.#parts.leases.rightFor(resource));
   }
 
@@ -43,7 +47,9 @@ export class FileCalls {
    * const { size_bytes: endBytes } = await client.append('ledger/journal.log', 'opened\n');
    * await client.append('ledger/journal.log', 'closed\n', { offset: endBytes });
    */
-  append(resource: string, body: FileBody, options: AppendOptions = {}): Promise<WrittenFile> {
+  async append(resource: string, body: FileBody, options: AppendOptions = {}): Promise<WrittenFile> {
+    text(resource, 'resource');
+    checkOptions(options, APPEND_OPTIONS);
     return this.#parts.writes.append(resource, body, options, this.#parts.leases.rightFor(resource));
   }
 
@@ -53,7 +59,10 @@ export class FileCalls {
    * @example
    * await client.writeRange('accounts/records.dat', 64 * 17, record);
    */
-  writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions = {}): Promise<WrittenFile> {
+  async writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions = {}): Promise<WrittenFile> {
+    text(resource, 'resource');
+    wholeNumber(startBytes, 'startBytes');
+    checkOptions(options, BODY_OPTIONS);
     return this.#parts.writes.writeRange(resource, startBytes, body, options, this.#parts.leases.rightFor(resource));
   }
 
@@ -63,7 +72,9 @@ export class FileCalls {
    * @example
    * const { operation_id: operationId } = await client.delete('scans/0001.tif');
    */
-  delete(resource: string, options: WriteOptions = {}): Promise<WriteReceipt> {
+  async delete(resource: string, options: WriteOptions = {}): Promise<WriteReceipt> {
+    text(resource, 'resource');
+    checkOptions(options, WRITE_OPTIONS);
     return this.#parts.writes.delete(resource, options, this.#parts.leases.rightFor(resource));
   }
 
@@ -73,7 +84,10 @@ export class FileCalls {
    * @example
    * await client.move('ledger/a.csv', 'ledger/b.csv', { overwrite: true });
    */
-  move(from: string, to: string, options: TransferOptions = {}): Promise<WrittenFile> {
+  async move(from: string, to: string, options: TransferOptions = {}): Promise<WrittenFile> {
+    text(from, 'from');
+    text(to, 'to');
+    checkOptions(options, TRANSFER_OPTIONS);
     return this.#parts.writes.transfer('moves', from, to, options, this.#rightsFor(from, to));
   }
 
@@ -83,7 +97,10 @@ export class FileCalls {
    * @example
    * await client.copy('ledger/a.csv', 'ledger/copy-of-a.csv', { overwrite: true });
    */
-  copy(from: string, to: string, options: TransferOptions = {}): Promise<WrittenFile> {
+  async copy(from: string, to: string, options: TransferOptions = {}): Promise<WrittenFile> {
+    text(from, 'from');
+    text(to, 'to');
+    checkOptions(options, TRANSFER_OPTIONS);
     return this.#parts.writes.transfer('copies', from, to, options, this.#rightsFor(from, to));
   }
 
@@ -93,7 +110,9 @@ export class FileCalls {
    * @example
    * await client.makeDirectory('ledger/2026/q3/');
    */
-  makeDirectory(directory: string, options: WriteOptions = {}): Promise<WriteReceipt> {
+  async makeDirectory(directory: string, options: WriteOptions = {}): Promise<WriteReceipt> {
+    text(directory, 'directory');
+    checkOptions(options, WRITE_OPTIONS);
     return this.#parts.writes.makeDirectory(directory, options, null);
   }
 
@@ -103,7 +122,10 @@ export class FileCalls {
    * @example
    * const { files } = await client.upload('ledger/q3/', [{ name: 'a.csv', body: a }, { name: 'b.csv', body: b }]);
    */
-  upload(directory: string, files: readonly UploadFile[], options: BodyOptions = {}): Promise<WrittenFiles> {
+  async upload(directory: string, files: readonly UploadFile[], options: BodyOptions = {}): Promise<WrittenFiles> {
+    text(directory, 'directory');
+    checkFiles(files);
+    checkOptions(options, BODY_OPTIONS);
     return this.#parts.writes.upload(
       directory,
       files,
@@ -119,7 +141,9 @@ export class FileCalls {
    * const download = await client.get('scans/0001.tif', { onProgress: ({ transferredBytes }) => draw(transferredBytes) });
    * await download.saveTo('/tmp/scan.tif');
    */
-  get(resource: string, options: GetOptions = {}): Promise<FileDownload> {
+  async get(resource: string, options: GetOptions = {}): Promise<FileDownload> {
+    text(resource, 'resource');
+    checkOptions(options, GET_OPTIONS);
     return this.#parts.reads.get(resource, options);
   }
 
@@ -129,8 +153,10 @@ export class FileCalls {
    * @example
    * for await (const { name, size_bytes } of client.list('ledger/')) console.log(name, size_bytes);
    */
-  list(directory: string, { signal }: Cancellable = {}): AsyncIterable<Entry> {
-    return this.#parts.reads.list(directory, signal);
+  list(directory: string, options: Cancellable = {}): AsyncIterable<Entry> {
+    text(directory, 'directory');
+    checkOptions(options, CANCELLABLE);
+    return this.#parts.reads.list(directory, options.signal);
   }
 
   #rightsFor(...resources: readonly string[]): readonly WriteRight[] {

@@ -179,5 +179,5 @@ function defaultMarginMs(ttlMs: number): number {
 function lossOf(token: string, reason: string, by: LostBy): FencegateError {
   const source = by === 'clock' ? 'by the clock of this process' : 'says the gateway';
   const detail = `The lease is lost: ${reason}, ${source}. Nothing more is written under token ${token}.`;
-  return new FencegateError('lease_lost', { detail, members: { reason, fencing_token: token } });
+  return new FencegateError('lease_lost', { detail, members: { reason, fencing_token: token, lost_by: by } });
 }

@@ -90,11 +90,11 @@ export class InheritedLease implements LeaseStanding {
   }
 
   /** Learns how long the lease still lives. Throws `lease_lost` when it has ended, `lease_not_found`, `gateway_unreachable`. */
-  async look(): Promise<void> {
+  async look(signal?: AbortSignal): Promise<void> {
     const { clock } = this.#transport;
     const sentMs = clock.monotonicMs();
     const path = `/v1/leases/${encodeURIComponent(this.leaseId)}`;
-    const answer = await this.#transport.repeated<Lease>({ method: 'GET', path }, { keyed: true });
+    const answer = await this.#transport.repeated<Lease>({ method: 'GET', path, signal }, { keyed: true });
     if (this.#lease === null) {
       this.#lease = new HeldLease({
         clock,

@@ -14,6 +14,11 @@ export class LeaseContext {
     return this.#storage.getStore()?.find((lease) => lease.state === 'held' && resources.every((resource) => lease.covers(resource))) ?? null;
   }
 
+  /** The innermost live lease over any of `resources`. */
+  touching(resources: readonly string[]): LeaseHandle | null {
+    return this.#storage.getStore()?.find((lease) => lease.state === 'held' && resources.some((resource) => lease.covers(resource))) ?? null;
+  }
+
   /** The innermost lease over `resource`, whatever has become of it. */
   over(resource: string): LeaseHandle | null {
     return this.#storage.getStore()?.find((lease) => lease.covers(resource)) ?? null;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Acquiring } from './acquiring.ts';
 import type { ClientEventListener } from './client-events.ts';
+import type { LeaseMode } from './contract/answers.ts';
 import { Converting } from './converting.ts';
 import { FencegateError } from './errors.ts';
 import type { FileWrites } from './file-writes.ts';
@@ -45,11 +46,9 @@ export class LeaseDesk {
     options.signal?.throwIfAborted();
     const outer = this.context.covering(resources);
     if (outer !== null) return this.#nested(outer, options);
-    const { inherited } = this.#parts;
-    if (inherited !== null && resources.every((resource) => inherited.covers(resource))) {
-      await inherited.look();
-      return this.#handle(inherited);
-    }
+    const inherited = await this.#inheritedFor(resources, options);
+    if (inherited !== null) return inherited;
+    if (this.context.touching(resources) !== null) throw overlapping('The running code holds a part of these resources, and would wait for itself');
     const { clock } = this.#parts.transport;
     const untilMs = options.waitMs === undefined ? null : clock.monotonicMs() + options.waitMs;
     const place = await this.#line.enter(resources, options.mode ?? 'exclusive', {
@@ -68,11 +67,24 @@ export class LeaseDesk {
     return inherited?.covers(resource) === true ? inherited : null;
   }
 
+  /** The lease of the surrounding `fencegate exec`, when it is over the same resource. */
+  async #inheritedFor(resources: readonly string[], options: LeaseOptions): Promise<LeaseHandle | null> {
+    const { inherited } = this.#parts;
+    if (inherited === null || !resources.some((resource) => inherited.covers(resource))) return null;
+    // Only the gateway knows in which mode it is held, and whether it still is.
+    await inherited.look();
+    if (!resources.every((resource) => inherited.covers(resource))) {
+      throw overlapping(
+        `fencegate exec around this process holds a part of these resources (${inherited.resources.join(', ')}), and would be waited for`,
+      );
+    }
+    assertStrongEnough(inherited.mode, options, 'fencegate exec around this process holds');
+    return this.#handle(inherited);
+  }
+
   /** A hold more on the lease that the running code has: the same token (R4). */
   #nested(outer: LeaseHandle, options: LeaseOptions): Promise<LeaseHandle> {
-    if (outer.mode === 'shared' && options.mode !== 'shared') {
-      throw new FencegateError('overlapping_lease', { detail: 'The running code holds this resource shared: convert that lease.' });
-    }
+    assertStrongEnough(outer.mode, options, 'The running code holds');
     const standing = this.#standings.get(outer);
     if (standing === undefined) return Promise.resolve(outer);
     return this.#hold(outer.resources, { ...options, mode: outer.mode }, null, null);
@@ -98,4 +110,13 @@ export class LeaseDesk {
     if (standing instanceof OwnStanding) this.#standings.set(handle, standing);
     return handle;
   }
+}
+
+/** Whoever asks for the only hold must not be given one of several: what it then read could change under it. */
+function assertStrongEnough(held: LeaseMode, { mode }: LeaseOptions, who: string): void {
+  if (held === 'shared' && mode !== 'shared') throw overlapping(`${who} this resource shared, which is not enough for an exclusive lease`);
+}
+
+function overlapping(detail: string): FencegateError {
+  return new FencegateError('overlapping_lease', { detail: `${detail}.` });
 }

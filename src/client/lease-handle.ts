@@ -1,10 +1,22 @@
 import type { FileBody } from './body-source.ts';
+import { type Checks, callable, checkOptions, leaseMode, text, wholeNumber, wrongKind } from './call-checks.ts';
+import type { Cancellable } from './client-options.ts';
 import type { LeaseMode, WrittenFile, WrittenFiles } from './contract/answers.ts';
 import type { FencegateError } from './errors.ts';
 import type { FileWrites } from './file-writes.ts';
 import type { HeldLeaseState } from './held-lease.ts';
 import type { LeaseContext } from './lease-context.ts';
 import type { UploadFile } from './multipart-body.ts';
+import {
+  APPEND_OPTIONS,
+  BODY_OPTIONS,
+  CANCELLABLE,
+  CONVERT_OPTIONS,
+  checkFiles,
+  PUT_OPTIONS,
+  TRANSFER_OPTIONS,
+  WRITE_OPTIONS,
+} from './option-checks.ts';
 import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions, WriteReceipt } from './write-options.ts';
 import type { WriteRight } from './write-right.ts';
 
@@ -18,6 +30,7 @@ export interface LeaseStanding extends WriteRight {
   readonly loss: FencegateError | null;
   readonly remainingMs: number;
   release(): Promise<void>;
+  look(signal?: AbortSignal): Promise<void>;
   convert(mode: LeaseMode, options: ConvertOptions): Promise<void>;
 }
 
@@ -117,6 +130,21 @@ export class LeaseHandle {
   }
 
   /**
+   * Asks the gateway, once, whether the lease is held: `assertHeld` knows only what was told by then. For the end of what was done beside the gateway.
+   * Rejects with `lease_lost` when it is over, `gateway_unreachable`, or the signal's reason.
+   *
+   * @example
+   * await pay(invoice, { fencingToken: lease.token });
+   * await lease.confirm();
+   */
+  async confirm(options: Cancellable = {}): Promise<void> {
+    checkOptions(options, CANCELLABLE);
+    this.#standing.assertHeld();
+    await this.#standing.look(options.signal);
+    this.#standing.assertHeld();
+  }
+
+  /**
    * Takes this hold off the lease; the last one ends it. Idempotent, also after a loss. Rejects with `gateway_unreachable` when it was not
    * confirmed: it is then tried again in the background.
    *
@@ -136,7 +164,9 @@ export class LeaseHandle {
    * @example
    * await lease.convert('exclusive', { waitMs: 5_000 });
    */
-  convert(mode: LeaseMode, options: ConvertOptions = {}): Promise<void> {
+  async convert(mode: LeaseMode, options: ConvertOptions = {}): Promise<void> {
+    leaseMode(mode, 'mode');
+    checkOptions(options, CONVERT_OPTIONS);
     return this.#standing.convert(mode, options);
   }
 
@@ -148,6 +178,7 @@ export class LeaseHandle {
    * const { fencing_token: token } = await lease.run(() => client.put('ledger/q3.csv', bytes));
    */
   run<T>(work: () => T): T {
+    callable(work, 'work');
     return this.#context.run(this, work);
   }
 
@@ -159,7 +190,9 @@ export class LeaseHandle {
    * const { etag } = await lease.put('ledger/q3.csv', 'a,1\n');
    * await lease.put('scans/0001.tif', { path: '/tmp/scan.tif' }, { onProgress: ({ transferredBytes }) => draw(transferredBytes) });
    */
-  put(resource: string, body: FileBody, options: PutOptions = {}): Promise<WrittenFile> {
+  async put(resource: string, body: FileBody, options: PutOptions = {}): Promise<WrittenFile> {
+    text(resource, 'resource');
+    checkOptions(options, PUT_OPTIONS);
     return this.#writes.put(resource, body, options, this.#standing);
   }
 
@@ -170,7 +203,9 @@ export class LeaseHandle {
    * @example
    * await lease.append('ledger/journal.log', 'closed\n', { offset: 1_024 });
    */
-  append(resource: string, body: FileBody, options: AppendOptions = {}): Promise<WrittenFile> {
+  async append(resource: string, body: FileBody, options: AppendOptions = {}): Promise<WrittenFile> {
+    text(resource, 'resource');
+    checkOptions(options, APPEND_OPTIONS);
     return this.#writes.append(resource, body, options, this.#standing);
   }
 
@@ -181,7 +216,10 @@ export class LeaseHandle {
    * @example
    * await lease.writeRange('accounts/records.dat', 64 * 17, record);
    */
-  writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions = {}): Promise<WrittenFile> {
+  async writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions = {}): Promise<WrittenFile> {
+    text(resource, 'resource');
+    wholeNumber(startBytes, 'startBytes');
+    checkOptions(options, BODY_OPTIONS);
     return this.#writes.writeRange(resource, startBytes, body, options, this.#standing);
   }
 
@@ -191,7 +229,9 @@ export class LeaseHandle {
    * @example
    * await lease.delete('scans/0001.tif');
    */
-  delete(resource: string, options: WriteOptions = {}): Promise<WriteReceipt> {
+  async delete(resource: string, options: WriteOptions = {}): Promise<WriteReceipt> {
+    text(resource, 'resource');
+    checkOptions(options, WRITE_OPTIONS);
     return this.#writes.delete(resource, options, this.#standing);
   }
 
@@ -203,7 +243,10 @@ export class LeaseHandle {
    * const lease = await client.lease(['ledger/a.csv', 'ledger/b.csv']);
    * await lease.move('ledger/a.csv', 'ledger/b.csv', { overwrite: true });
    */
-  move(from: string, to: string, options: LeaseTransferOptions = {}): Promise<WrittenFile> {
+  async move(from: string, to: string, options: LeaseTransferOptions = {}): Promise<WrittenFile> {
+    text(from, 'from');
+    text(to, 'to');
+    checkOptions(options, LEASE_TRANSFER_OPTIONS);
     return this.#writes.transfer('moves', from, to, options, this.#rights(options));
   }
 
@@ -215,7 +258,10 @@ export class LeaseHandle {
    * const lease = await client.lease('ledger/b.csv');
    * await lease.copy('ledger/a.csv', 'ledger/b.csv', { overwrite: true });
    */
-  copy(from: string, to: string, options: LeaseTransferOptions = {}): Promise<WrittenFile> {
+  async copy(from: string, to: string, options: LeaseTransferOptions = {}): Promise<WrittenFile> {
+    text(from, 'from');
+    text(to, 'to');
+    checkOptions(options, LEASE_TRANSFER_OPTIONS);
     return this.#writes.transfer('copies', from, to, options, this.#rights(options));
   }
 
@@ -227,7 +273,10 @@ export class LeaseHandle {
    * const lease = await client.lease(['ledger/q3/a.csv', 'ledger/q3/b.csv']);
    * await lease.upload('ledger/q3/', [{ name: 'a.csv', body: a }, { name: 'b.csv', body: b }]);
    */
-  upload(directory: string, files: readonly UploadFile[], options: BodyOptions = {}): Promise<WrittenFiles> {
+  async upload(directory: string, files: readonly UploadFile[], options: BodyOptions = {}): Promise<WrittenFiles> {
+    text(directory, 'directory');
+    checkFiles(files);
+    checkOptions(options, BODY_OPTIONS);
     return this.#writes.upload(directory, files, options, this.#standing);
   }
 
@@ -240,3 +289,10 @@ export class LeaseHandle {
     return otherLease === undefined ? [this.#standing] : [this.#standing, otherLease.#standing];
   }
 }
+
+const LEASE_TRANSFER_OPTIONS: Checks<LeaseTransferOptions> = {
+  ...TRANSFER_OPTIONS,
+  otherLease: (value, name) => {
+    if (!(value instanceof LeaseHandle)) throw wrongKind(name, 'a lease of client.lease or client.withLease', value);
+  },
+};

@@ -1,8 +1,8 @@
 import type { ClientEventListener } from './client-events.ts';
 import { CLIENT_LIMITS } from './client-limits.ts';
-import type { LeaseMode } from './contract/answers.ts';
+import type { Lease, LeaseMode } from './contract/answers.ts';
 import type { Converting } from './converting.ts';
-import { FencegateError } from './errors.ts';
+import { FencegateError, isFencegateError } from './errors.ts';
 import type { HeldLease, HeldLeaseState } from './held-lease.ts';
 import type { ConvertOptions, LeaseStanding } from './lease-handle.ts';
 import type { Place } from './local-line.ts';
@@ -85,6 +85,18 @@ export class OwnStanding implements LeaseStanding {
 
   refused(reason: string): void {
     this.#lease.lose(reason, 'gateway');
+  }
+
+  /** Not repeated: whoever asks wants to know now. */
+  async look(signal?: AbortSignal): Promise<void> {
+    const path = `/v1/leases/${encodeURIComponent(this.#lease.leaseId)}`;
+    try {
+      const { state, reason } = await this.#parts.transport.json<Lease>({ method: 'GET', path, signal });
+      if (state !== 'held') this.#lease.lose(reason ?? state, 'gateway');
+    } catch (thrown) {
+      if (!isFencegateError(thrown, 'lease_not_found')) throw thrown;
+      this.#lease.lose('forgotten', 'gateway');
+    }
   }
 
   release(): Promise<void> {

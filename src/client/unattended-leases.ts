@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { notAcquired } from './acquiring.ts';
+import { checkOptions, someText, text } from './call-checks.ts';
 import { CLIENT_LIMITS } from './client-limits.ts';
+import type { Cancellable } from './client-options.ts';
 import type { AcquireLease, Lease, LeaseMode } from './contract/answers.ts';
 import { BOUNDS } from './contract/bounds.ts';
+import { CANCELLABLE, RENEW_OPTIONS, UNATTENDED_OPTIONS } from './option-checks.ts';
 import { retrying } from './retrying.ts';
 import type { Transport } from './transport.ts';
 
@@ -13,6 +16,12 @@ export interface UnattendedLeaseOptions {
   readonly ttlMs?: number;
   /** How long to stand in line, ms; default 0: tries once. */
   readonly waitMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface RenewOptions {
+  /** How long the lease lives from now on, ms; default: as it was. */
+  readonly ttlMs?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -38,6 +47,8 @@ export class UnattendedLeases {
    * await client.unattended.release(id);
    */
   async acquire(resource: string, options: UnattendedLeaseOptions = {}): Promise<Lease> {
+    text(resource, 'resource');
+    checkOptions(options, UNATTENDED_OPTIONS);
     const { clock } = this.#transport;
     const { signal, waitMs = 0, ttlMs, mode = 'exclusive' } = options;
     const untilMs = clock.monotonicMs() + waitMs;
@@ -74,7 +85,10 @@ export class UnattendedLeases {
    * console.log('renewed for', leftMs);
    * await client.unattended.release(id);
    */
-  renew(leaseId: string, { ttlMs, signal }: { readonly ttlMs?: number; readonly signal?: AbortSignal } = {}): Promise<Lease> {
+  async renew(leaseId: string, options: RenewOptions = {}): Promise<Lease> {
+    someText(leaseId, 'leaseId');
+    checkOptions(options, RENEW_OPTIONS);
+    const { ttlMs, signal } = options;
     const json = ttlMs === undefined ? {} : { ttl_ms: ttlMs };
     return this.#transport.repeated({ method: 'POST', path: `${pathOf(leaseId)}/renew`, json, signal }, { keyed: true });
   }
@@ -86,7 +100,10 @@ export class UnattendedLeases {
    * const { lease_id: id } = await client.unattended.acquire('ledger/q3.csv');
    * await client.unattended.release(id);
    */
-  async release(leaseId: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
+  async release(leaseId: string, options: Cancellable = {}): Promise<void> {
+    someText(leaseId, 'leaseId');
+    checkOptions(options, CANCELLABLE);
+    const { signal } = options;
     await this.#transport.repeated({ method: 'DELETE', path: pathOf(leaseId), query: { all: true }, signal }, { keyed: true });
   }
 
