@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import type { ClientEventListener } from '../client/client-events.ts';
+import { isFencegateError } from '../client/errors.ts';
 import type { FencegateClient } from '../client/fencegate-client.ts';
 import type { ClientEnvironment } from '../client/from-environment.ts';
 import type { CommandContext } from './command-context.ts';
@@ -17,6 +18,8 @@ export interface ConnectionFlags {
 /** As the SDK's; the child of `exec` gets it by name. */
 const URL_DEFAULT = 'http://127.0.0.1:8080';
 const CLOSE_MS_MAX = 1_000;
+/** Enough to send it once. */
+const CLOSE_UNREACHED_MS_MAX = 50;
 
 /**
  * The environment that the client is set up from, with the flags in front. The bearer token comes from a file or the environment, never from
@@ -29,14 +32,17 @@ export function clientEnvironment(environment: ClientEnvironment, { gateway, aut
   return { ...environment, FENCEGATE_URL: url, ...(authTokenFile === undefined ? {} : { FENCEGATE_AUTH_TOKEN: tokenIn(authTokenFile) }) };
 }
 
-/** Who people see holding a lease: `user@host`, unless `--client-id` says otherwise. */
+/** Who people see holding a lease: `user@host`, unless `--client-id` says otherwise. It goes into a header, which cannot hold every letter. */
 export function clientLabel({ clientId }: ConnectionFlags): string {
-  if (clientId !== undefined) return clientId;
+  return clientId ?? `${userName()}${hostname()}`.replace(/[^\x20-\x7e]/g, '?');
+}
+
+function userName(): string {
   try {
-    return `${userInfo().username}@${hostname()}`;
+    return `${userInfo().username}@`;
   } catch {
     // A user without an entry in the list of users, as in containers.
-    return hostname();
+    return '';
   }
 }
 
@@ -50,10 +56,14 @@ export async function withClient<T>(
   work: (client: FencegateClient, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const client = await openClient(environment, flags);
+  let reached = true;
   try {
     return await interruptible((signal) => work(client, signal));
+  } catch (thrown) {
+    reached = !isFencegateError(thrown, 'gateway_unreachable');
+    throw thrown;
   } finally {
-    await closeSoon(client);
+    await closeSoon(client, reached);
   }
 }
 
@@ -70,11 +80,11 @@ export async function openClient(environment: ClientEnvironment, flags: Connecti
   }
 }
 
-/** What the gateway is not told ends by itself there; a gateway that is gone must not hold the command up. */
-export async function closeSoon(client: FencegateClient): Promise<void> {
+/** What the gateway is not told ends by itself there; a gateway that is gone must not hold the command up. `reached`: as far as is known. */
+export async function closeSoon(client: FencegateClient, reached = true): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, CLOSE_MS_MAX);
+    timer = setTimeout(resolve, reached ? CLOSE_MS_MAX : CLOSE_UNREACHED_MS_MAX);
   });
   await Promise.race([client.close().catch(() => undefined), late]);
   clearTimeout(timer);

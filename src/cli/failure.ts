@@ -1,8 +1,10 @@
 import { CommanderError } from 'commander';
+import { isInvalidArgument } from '../client/call-checks.ts';
 import { FencegateError, type FencegateErrorCode } from '../client/errors.ts';
 import { ConfigError } from '../config/problems.ts';
 import { EXIT } from './exit-codes.ts';
 import { Interrupted } from './interruptible.ts';
+import { localFailure } from './local-failure.ts';
 import { printable } from './printable.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -34,6 +36,7 @@ const EXIT_BY_CODE: Readonly<Partial<Record<FencegateErrorCode, number>>> = {
   invalid_path: EXIT.usage,
   invalid_request: EXIT.usage,
   ttl_out_of_range: EXIT.usage,
+  overlapping_lease: EXIT.usage,
   not_found: EXIT.failed,
   volume_not_found: EXIT.failed,
   operation_not_found: EXIT.failed,
@@ -53,11 +56,12 @@ const ADVICE: Readonly<Partial<Record<FencegateErrorCode, string>>> = {
   resource_locked: 'fencegate lock show VOL/PATH tells who holds it; --wait waits longer',
   deadlock: 'give back what you hold, and take locks in one order everywhere',
   queue_full: 'try again later',
-  stale_token: 'stop: somebody else was granted the resource since; take a new lease and begin again from the present file',
+  stale_token: 'stop: the lease is over, and somebody else may hold the resource by now; take a new one and begin again from the present file',
   lease_ended: 'stop: the lease is over; take a new one and begin again from the present file',
   lease_lost: 'take a new lease and begin again from the present file',
   lease_not_held: 'take a new lease; one that has ended does not come back',
   lease_not_found: 'take a new lease; one that has ended is forgotten after an hour',
+  overlapping_lease: 'a lease is not made stronger by taking it again: run the outer fencegate exec without --shared',
   lease_is_shared: 'a shared lease writes nothing: run without --shared',
   token_required: 'run it under fencegate exec --lock VOL/PATH',
   token_not_issued: 'use the token of a lease that this gateway granted for this resource',
@@ -86,10 +90,13 @@ export function exitCodeOf({ code, status }: FencegateError): number {
 export function failureOf(thrown: unknown): Failure | null {
   if (thrown instanceof CommanderError) return { exitCode: thrown.exitCode === 0 ? EXIT.ok : EXIT.usage, lines: [] };
   if (thrown instanceof Interrupted) return { exitCode: thrown.exitCode, lines: [] };
+  // What the SDK would not send is a command line that cannot be meant, such as an ETag with a line break.
+  if (isInvalidArgument(thrown)) return { exitCode: EXIT.usage, lines: [printable(thrown.message)] };
   if (thrown instanceof UsageError) return { exitCode: EXIT.usage, lines: [thrown.message] };
   if (thrown instanceof ConfigError) return { exitCode: EXIT.configuration, lines: thrown.problems };
   if (thrown instanceof FencegateError) return { exitCode: exitCodeOf(thrown), lines: linesOf(thrown) };
-  if (thrown instanceof Error && 'code' in thrown && 'syscall' in thrown) return { exitCode: EXIT.failed, lines: [thrown.message] };
+  const local = localFailure(thrown);
+  if (local !== null) return { exitCode: EXIT.failed, lines: local };
   return null;
 }
 

@@ -49,6 +49,7 @@ export function programOf(context: CommandContext, run: Run): Command {
     .version(version())
     .exitOverride()
     .showSuggestionAfterError()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'fencegate: ')) })
     .showHelpAfterError('(--help tells more)')
     .addHelpText('after', AFTER);
   addGatewayCommands(program, context, run);

@@ -7,7 +7,7 @@ const SHOWN_FROM_BYTES = MIB;
 
 export interface TransferProgress {
   readonly onProgress: (progress: Progress) => void;
-  /** Takes the bar away. */
+  /** Takes the bar away: before anything else is shown, which would stand on its line. Idempotent. */
   readonly end: () => void;
 }
 
@@ -28,6 +28,7 @@ export async function transferProgress(screen: Screen, name: string): Promise<Tr
     },
     end: () => {
       if (started) bar.stop();
+      started = false;
     },
   };
 }

@@ -31,11 +31,12 @@ export interface AuditFlags extends ConnectionFlags {
   readonly until?: string;
   readonly limit: number;
   /** How often `--follow` asks, ms. */
-  readonly every: number;
+  readonly every?: number;
 }
 
 const HEAD = ['SEQ', 'AT', 'ACTION', 'RESOURCE', 'OUTCOME', 'CODE', 'BY', 'CLIENT', 'TOKEN', 'MARK'];
 const PAGE_MAX = 1_000;
+const EVERY_MS_DEFAULT = 1_000;
 const WIDTHS = [8, 24, 13, 32, 9, 20, 12, 20, 8];
 
 /** The newest records, oldest of them first, as one reads a log. With `--follow` what comes then, until SIGINT. */
@@ -59,7 +60,7 @@ async function follow(context: CommandContext, client: FencegateClient, filter: 
   let lastSeq = fromSeq;
   try {
     for (;;) {
-      await delay(flags.every, undefined, signal === undefined ? {} : { signal });
+      await delay(flags.every ?? EVERY_MS_DEFAULT, undefined, signal === undefined ? {} : { signal });
       for (const record of await after(client, filter, lastSeq, Number.POSITIVE_INFINITY)) {
         if (flags.json === true) outJson(context.screen, record);
         else context.screen.out(fixedLine(cells(record)));

@@ -13,8 +13,9 @@ import type { CommandContext } from '../command-context.ts';
 import { clientEnvironment, closeSoon, openClient } from '../connection.ts';
 import { EXIT } from '../exit-codes.ts';
 import { interruptible } from '../interruptible.ts';
+import { printable } from '../printable.ts';
 import { UsageError } from '../usage-error.ts';
-import { giveBack, type LeaseFlags, leaseVariables, takeLease, tellsOfBreak } from './exec.ts';
+import { giveBack, isReached, type LeaseFlags, leaseVariables, takeLease, tellsOfBreak } from './exec.ts';
 
 const PLACE = '{}';
 
@@ -30,16 +31,19 @@ export async function editFile(context: CommandContext, resource: string, argv: 
   const directory = await mkdtemp(join(tmpdir(), 'fencegate-edit-'));
   const copy = new LocalCopy(client, resource, join(directory, basename(resource)));
   let keep = false;
+  let reached = true;
   try {
     const lease = await takeLease(client, resource, flags);
-    const end = await edit(context, { lease, copy, argv, flags }).finally(() => giveBack(context, lease));
+    const end = await edit(context, { lease, copy, argv, flags }).finally(async () => {
+      reached = (await giveBack(context, lease)) && isReached(lease);
+    });
     keep = end.keep;
     if (end.refusal !== null) throw end.refusal;
     return end.code;
   } finally {
     if (keep) context.host.complain(`what the command made of it is kept in ${copy.path}`);
     else await rm(directory, { recursive: true, force: true });
-    await closeSoon(client);
+    await closeSoon(client, reached);
   }
 }
 
@@ -65,16 +69,28 @@ async function edit(context: CommandContext, { lease, copy, argv, flags }: Edit)
   const { graceMs } = leaseTimes(flags);
   const { code, lost } = await runUnderLease(context, { lease, command, args, environment, graceMs });
   const changed = await copy.isChanged();
-  if (lost || code !== EXIT.ok) {
-    context.host.complain(`${copy.resource} was left as it was: ${lost ? 'the lease was lost' : `the command ended with ${code}`}`);
+  if (lost) return leaseLost(context, copy, changed);
+  if (code !== EXIT.ok) {
+    context.host.complain(`${printable(copy.resource)} was left as it was: the command ended with ${code}`);
     return { code, keep: changed, refusal: null };
   }
   try {
     if (changed) await interruptible((signal) => copy.putBack(lease, signal));
     return { code, keep: false, refusal: null };
   } catch (refusal) {
+    // The lease was over before anybody told us: the same as when we are told. The gateway says so, and has written nothing.
+    if (isFencegateError(refusal, 'stale_token', 'lease_ended')) {
+      context.host.complain(printable(`${refusal.code}: ${refusal.message}`));
+      return leaseLost(context, copy, true);
+    }
     return { code: EXIT.failed, keep: true, refusal };
   }
+}
+
+function leaseLost({ host }: CommandContext, { resource }: LocalCopy, keep: boolean): EditEnd {
+  host.complain(`${printable(resource)} was left as it was: the lease was lost`);
+  host.complain('next: look at what is there now, and edit that');
+  return { code: EXIT.leaseLost, keep, refusal: null };
 }
 
 /** The file as the command sees it, and what was there when it came. */

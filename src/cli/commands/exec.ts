@@ -1,4 +1,5 @@
 import type { ClientEventListener } from '../../client/client-events.ts';
+import { isFencegateError } from '../../client/errors.ts';
 import type { FencegateClient } from '../../client/fencegate-client.ts';
 import type { LeaseHandle } from '../../client/lease-handle.ts';
 import type { Environment } from '../../config/environment.ts';
@@ -7,6 +8,7 @@ import { runUnderLease } from '../child/under-lease.ts';
 import type { CommandContext } from '../command-context.ts';
 import { type ConnectionFlags, clientEnvironment, closeSoon, openClient } from '../connection.ts';
 import { shownDuration } from '../durations.ts';
+import { EXIT } from '../exit-codes.ts';
 import { interruptible } from '../interruptible.ts';
 import { printable } from '../printable.ts';
 
@@ -25,6 +27,7 @@ export interface ExecFlags extends LeaseFlags {
 }
 
 const WAIT_MS_DEFAULT = 30_000;
+const CONFIRM_MS_MAX = 1_000;
 
 /**
  * Runs a command under a lease, which is renewed until the command has ended, and then released. Resolves with the command's exit code, or
@@ -34,14 +37,23 @@ export async function execUnderLock(context: CommandContext, argv: readonly stri
   const [command = '', ...args] = argv;
   const { graceMs } = leaseTimes(flags);
   const client = await openClient(context.environment, flags, tellsOfBreak(context));
+  let reached = true;
   try {
     const lease = await takeLease(client, flags.lock, flags);
     const environment = { ...clientEnvironment(context.environment, flags), ...leaseVariables(lease, flags.lock) };
-    const end = await runUnderLease(context, { lease, command, args, environment, graceMs });
-    await giveBack(context, lease);
-    return end.code;
+    const { code, lost } = await runUnderLease(context, { lease, command, args, environment, graceMs });
+    if (lost) {
+      reached = isReached(lease);
+      return code;
+    }
+    const wasAlone = await confirmed(context, lease);
+    reached = await giveBack(context, lease);
+    return wasAlone ? code : EXIT.leaseLost;
+  } catch (thrown) {
+    reached = !isFencegateError(thrown, 'gateway_unreachable');
+    throw thrown;
   } finally {
-    await closeSoon(client);
+    await closeSoon(client, reached);
   }
 }
 
@@ -74,16 +86,35 @@ export async function takeLease(client: FencegateClient, resource: string, flags
   );
 }
 
+/** A lease that was lost by our own clock was so because nobody answered. */
+export function isReached({ signal }: LeaseHandle): boolean {
+  return !(isFencegateError(signal.reason, 'lease_lost') && signal.reason.members['lost_by'] === 'clock');
+}
+
 /** What the child finds its lease by. */
 export function leaseVariables(lease: LeaseHandle, resource: string): Environment {
   return { FENCEGATE_RESOURCE: resource, FENCEGATE_LEASE_ID: lease.leaseId, FENCEGATE_FENCING_TOKEN: lease.writeToken };
 }
 
-/** A release that is not confirmed changes nothing about what the command did. */
-export async function giveBack({ host }: CommandContext, lease: LeaseHandle): Promise<void> {
+/** Whether the lease was held to the end. A break of the last moment may not have been told yet; where nobody can be asked, our clock has the word. */
+async function confirmed({ host }: CommandContext, lease: LeaseHandle): Promise<boolean> {
+  try {
+    await lease.confirm({ signal: AbortSignal.timeout(CONFIRM_MS_MAX) });
+  } catch (thrown) {
+    if (!isFencegateError(thrown, 'lease_lost')) return true;
+    host.complain(printable(`${lease.resources.join(', ')}: ${thrown.message} The command has ended by itself; its end was not under the lease.`));
+    return false;
+  }
+  return true;
+}
+
+/** A release that is not confirmed changes nothing about what the command did. Resolves with whether the gateway was reached. */
+export async function giveBack({ host }: CommandContext, lease: LeaseHandle): Promise<boolean> {
   try {
     await lease.release();
+    return true;
   } catch (thrown) {
     host.complain(`the release was not confirmed (${thrown instanceof Error ? thrown.message : String(thrown)}); the lease ends by itself`);
+    return false;
   }
 }

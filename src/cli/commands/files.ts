@@ -39,6 +39,7 @@ export function putFile(context: CommandContext, local: string, target: string, 
     try {
       const body = local === STANDARD_STREAM ? process.stdin : { path: local };
       const written = await client.put(resource, body, { ...writeOptions(flags, signal), onProgress });
+      end();
       if (flags.json === true) outJson(context.screen, written);
       else context.screen.out(`${printable(resource)}  ${written.size_bytes} bytes  ${written.etag}  token ${written.fencing_token}\n`);
       return EXIT.ok;
@@ -63,6 +64,7 @@ export function getFile(context: CommandContext, resource: string, target: strin
       try {
         await download.saveTo(part);
         await rename(part, local);
+        end();
       } catch (thrown) {
         await rm(part, { force: true });
         throw thrown;

@@ -55,6 +55,7 @@ export function renewLease(context: CommandContext, leaseId: string | undefined,
 export function releaseLease(context: CommandContext, leaseId: string | undefined, flags: LeaseFlags): Promise<number> {
   return withClient(besideExec(context), flags, async (client, signal) => {
     await client.unattended.release(idOf(leaseId, context.environment), { signal });
+    if (flags.json === true) outJson(context.screen, { state: 'released' });
     return EXIT.ok;
   });
 }

@@ -1,4 +1,5 @@
-import type { Lock, LockParty } from '../../client/contract/answers.ts';
+import type { BreakReport, Lock, LockParty } from '../../client/contract/answers.ts';
+import { isFencegateError } from '../../client/errors.ts';
 import type { CommandContext } from '../command-context.ts';
 import { type ConnectionFlags, withClient } from '../connection.ts';
 import { shownDuration } from '../durations.ts';
@@ -81,7 +82,16 @@ export function listLocks(context: CommandContext, flags: ListLocksFlags): Promi
 export function breakLock(context: CommandContext, resource: string, flags: BreakFlags): Promise<number> {
   return withClient(context, flags, async (client, signal) => {
     const grace = flags.grace === undefined ? {} : { graceMs: flags.grace };
-    const report = await client.breakLock(resource, { reason: flags.reason, ...grace, signal });
+    let report: BreakReport;
+    try {
+      report = await client.breakLock(resource, { reason: flags.reason, ...grace, signal });
+    } catch (thrown) {
+      // To this command it means that there is nothing to break, not that there is no such file.
+      if (!isFencegateError(thrown, 'not_found')) throw thrown;
+      context.host.complain(printable(`${resource} is free: nobody holds it, and nothing was changed`));
+      context.host.complain('next: fencegate lock list shows what is held');
+      return EXIT.failed;
+    }
     if (flags.json === true) {
       outJson(context.screen, report);
       return EXIT.ok;

@@ -9,7 +9,6 @@ import { duration, examples, type Run, wholeNumber, withAnswer } from './flags.t
 
 const RECORDS_DEFAULT = 20;
 const RECORDS_MAX = 1_000_000;
-const EVERY_MS_DEFAULT = 1_000;
 const OUTCOMES = ['committed', 'rejected', 'aborted', 'unknown', 'pending'];
 
 /** For auditors and administrators. */
@@ -50,8 +49,8 @@ function addAudit(program: Command, context: CommandContext, run: Run): void {
     .argument('[place]', 'VOL or VOL/PATH')
     .option('--follow', 'go on with what comes, until Ctrl-C')
     .option('--verify', 'recompute the chain of the whole log instead; exit code 1 when it is broken')
-    .option('--limit <number>', `the newest so many; default ${RECORDS_DEFAULT}`, wholeNumber(1, RECORDS_MAX), RECORDS_DEFAULT)
-    .option('--every <duration>', 'how often --follow asks; default 1s', duration, EVERY_MS_DEFAULT)
+    .option('--limit <number>', 'the newest so many', wholeNumber(1, RECORDS_MAX), RECORDS_DEFAULT)
+    .option('--every <duration>', 'how often --follow asks; default 1s', duration)
     .option('--path-prefix <prefix>', 'paths that begin like this')
     .option('--principal <name>')
     .option('--client <label>')

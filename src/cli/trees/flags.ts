@@ -4,6 +4,8 @@ import { durationMs } from '../durations.ts';
 /** Hands a command to the one place that runs it and turns what it throws into an exit code. */
 export type Run = (command: () => Promise<number>) => Promise<void>;
 
+export const JSON_FLAG = 'print JSON, for scripts';
+
 export function withConnection(command: Command): Command {
   return command
     .option('--gateway <url>', 'where the gateway listens (FENCEGATE_URL; http://127.0.0.1:8080)')
@@ -13,7 +15,7 @@ export function withConnection(command: Command): Command {
 
 /** The same with `--json`. */
 export function withAnswer(command: Command): Command {
-  return withConnection(command.option('--json', 'print JSON, for scripts'));
+  return withConnection(command.option('--json', JSON_FLAG));
 }
 
 /** For `argParser`: `30s`, `500ms`, `5m` as ms. */

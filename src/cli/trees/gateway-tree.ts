@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander';
 import type { CommandContext } from '../command-context.ts';
 import { SHELL_NAMES } from '../completion/completion-script.ts';
-import { examples, type Run } from './flags.ts';
+import { examples, JSON_FLAG, type Run } from './flags.ts';
 
 /** The gateway itself, and what needs none that runs. */
 export function addGatewayCommands(program: Command, context: CommandContext, run: Run): void {
@@ -20,22 +20,24 @@ export function addGatewayCommands(program: Command, context: CommandContext, ru
     .description('the configuration of the gateway')
     .command('check')
     .description('check the settings as serve would, and show what came of them; opens nothing')
-    .option('--json', 'print JSON, for scripts')
+    .option('--json', JSON_FLAG)
     .addHelpText('after', examples('fencegate config check', 'FENCEGATE_CONFIG=fencegate.yaml fencegate config check --json'))
     .action((flags: { json?: boolean }) => run(async () => (await import('../commands/config-check.ts')).checkConfiguration(context, flags)));
   program
     .command('backup')
     .description('copy the journal in FENCEGATE_DATA_DIR to a new file, also while the gateway runs')
     .argument('<file>', 'a file that is not there yet')
+    .option('--json', JSON_FLAG)
     .addHelpText('after', examples('FENCEGATE_DATA_DIR=/var/lib/fencegate fencegate backup /backup/journal-$(date +%F).db'))
-    .action((file: string) => run(async () => (await import('../commands/backup.ts')).backup(context, file)));
+    .action((file: string, flags: { json?: boolean }) => run(async () => (await import('../commands/backup.ts')).backup(context, file, flags)));
   program
     .command('token')
     .description('bearer tokens')
     .command('create')
     .description('print a new token, and its hash for the principals file')
-    .addHelpText('after', examples('fencegate token create'))
-    .action(() => run(async () => (await import('../commands/token.ts')).createToken(context)));
+    .option('--json', JSON_FLAG)
+    .addHelpText('after', examples('fencegate token create', 'fencegate token create --json'))
+    .action((flags: { json?: boolean }) => run(async () => (await import('../commands/token.ts')).createToken(context, flags)));
   program
     .command('completion')
     .description('print a completion script')

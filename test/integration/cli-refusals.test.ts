@@ -1,0 +1,213 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { FencegateClient } from '../../src/client/fencegate-client.ts';
+import { BIN, CommandLine } from '../support/command-line.ts';
+import { freePort } from '../support/free-port.ts';
+import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { GatewayProcess } from '../support/gateway-process.ts';
+import { until } from '../support/until.ts';
+
+let directory: string;
+let gateway: GatewayProcess;
+let client: FencegateClient;
+let cli: CommandLine;
+
+beforeAll(async () => {
+  directory = await newDirectory();
+  gateway = await GatewayProcess.start(directory, { outlivesTest: true });
+  client = new FencegateClient({ url: gateway.url, clientId: 'test' });
+  cli = new CommandLine(gateway.url, directory);
+  writeFileSync(join(directory, 'a.txt'), 'a');
+});
+
+afterAll(async () => {
+  await client.close();
+  await gateway.stop();
+  await removeDirectory(directory);
+});
+
+const contentOf = async (resource: string): Promise<string> => (await client.get(resource)).text();
+
+/** A script for bash that breaks the lock of the command that runs it, so soon that nobody is told before it ends. */
+function breakOwn(resource: string): string {
+  const { hostname, port } = new URL(gateway.url);
+  const body = JSON.stringify({ resource, reason: 'a test' });
+  const head = `POST /v1/admin/locks/break HTTP/1.1\\r\\nHost: ${hostname}\\r\\nContent-Type: application/json\\r\\nContent-Length: ${body.length}\\r\\nConnection: close\\r\\n\\r\\n`;
+  return `exec 3<>/dev/tcp/${hostname}/${port}; printf '${head}${body}' >&3; read -r status <&3; case "$status" in *" 200 "*) ;; *) exit 9 ;; esac`;
+}
+
+describe('a shared lease', () => {
+  const inside = (resource: string, script: string) => cli.run('exec', '--shared', '--lock', resource, '--', 'sh', '-c', script);
+  const ours = 'node "$FENCEGATE"';
+
+  it('is never taken for an exclusive one: exec inside exec --shared is refused with 64, and does not run its command', async () => {
+    const { code, stdout, stderr } = await inside(
+      'v/s/1',
+      `${ours} exec --lock v/s/1 -- echo ran; echo "code $?"; ${ours} exec --shared --lock v/s/1 -- echo reads`,
+    );
+    expect([code, stdout]).toEqual([0, 'code 64\nreads\n']);
+    expect(stderr).toMatch(/^fencegate: overlapping_lease: .* shared.*\nfencegate: next: .*without --shared\n$/);
+  });
+
+  it('lets edit not even fetch, and refuses put, rm and mv with 65', async () => {
+    await client.put('v/s/2', 'before');
+    const script = [`edit v/s/2 -- sed -i s/before/after/ {}`, 'put a.txt v/s/2', 'rm v/s/2', 'mv v/s/2 v/s/3'].map(
+      (command) => `${ours} ${command}; echo $?`,
+    );
+    const { stdout, stderr } = await inside('v/s/2', script.join('; '));
+    expect(stdout).toBe('64\n65\n65\n65\n');
+    expect(stderr.match(/lease_is_shared/g)).toHaveLength(3);
+    expect(await contentOf('v/s/2')).toBe('before');
+  });
+});
+
+describe('a lease that is lost', () => {
+  it('ends edit with 70 also when only the gateway knows: the file stays, the copy is kept, and the next step is another edit', async () => {
+    await client.put('v/l/1', 'before');
+    const { code, stderr } = await cli.run('edit', 'v/l/1', '--', 'bash', '-c', `${breakOwn('v/l/1')}; echo edited > {}`);
+    const [, copy = ''] = /kept in (\S+)/.exec(stderr) ?? [];
+    expect(readFileSync(copy, 'utf8')).toBe('edited\n');
+    rmSync(join(copy, '..'), { recursive: true });
+    expect([code, await contentOf('v/l/1')]).toEqual([70, 'before']);
+    expect(stderr).toMatch(/v\/l\/1 was left as it was: the lease was lost\nfencegate: next: look at what is there now, and edit that\n/);
+    expect(stderr).not.toContain('granted');
+  });
+
+  it('ends exec with 70 when it was broken so late that the command ended before anybody was told', async () => {
+    const { code, stderr } = await cli.run('exec', '--lock', 'v/l/2', '--', 'bash', '-c', breakOwn('v/l/2'));
+    expect([code, stderr]).toEqual([70, expect.stringContaining('v/l/2: The lease is lost: broken, says the gateway.')]);
+  });
+
+  it('R25: is 65 for put, rm and mv, whose write the gateway refuses, and the command around them is ended with 70', async () => {
+    await client.put('v/l/3', 'before');
+    const script = `trap "told=yes" TERM; ${breakOwn('v/l/3')}; until [ "$told" ]; do sleep 0.02; done; for c in "put a.txt v/l/3" "rm v/l/3" "mv v/l/3 v/l/4"; do node "$FENCEGATE" $c; echo $?; done`;
+    const { code, stdout, stderr } = await cli.run('exec', '--lock', 'v/l/3', '--ttl', '1m', '--grace', '20s', '--', 'bash', '-c', script);
+    expect([code, stdout]).toEqual([70, '65\n65\n65\n']);
+    expect(stderr).toMatch(/stale_token: .*\nfencegate: next: stop: the lease is over/);
+    expect(await contentOf('v/l/3')).toBe('before');
+  });
+});
+
+describe('what goes wrong is said with what to do next', () => {
+  it.each([
+    [
+      'a local file that is not there',
+      ['put', 'nowhere.csv', 'v/x'],
+      1,
+      /^fencegate: nowhere\.csv: no such file or directory \(ENOENT\)\nfencegate: next: name one that is there/,
+    ],
+    ['a directory in place of a local file', ['put', '.', 'v/x'], 64, /^fencegate: \. is no file\n$/],
+    [
+      'a place for the answer that is not there',
+      ['get', 'v/there', 'no/such/place'],
+      1,
+      /^fencegate: .*no\/such\/.*: no such file or directory \(ENOENT\)\nfencegate: next: /,
+    ],
+    [
+      'a data directory without a journal',
+      ['backup', 'copy.db'],
+      1,
+      /^fencegate: there is no journal in .*\nfencegate: next: set FENCEGATE_DATA_DIR/,
+    ],
+    [
+      'a lock that nobody holds',
+      ['lock', 'break', 'v/free', '--reason', 'x'],
+      1,
+      /^fencegate: v\/free is free: nobody holds it.*\nfencegate: next: fencegate lock list/,
+    ],
+    ['a command that is none', ['lokc'], 64, /^fencegate: unknown command 'lokc'\n\(Did you mean lock\?\)\n/],
+    ['an option that is none', ['ls', '--jsn'], 64, /^fencegate: unknown option '--jsn'\n\(Did you mean --json\?\)\n/],
+    [
+      'a duration without a unit',
+      ['put', 'a.txt', 'v/x', '--wait', '5'],
+      64,
+      /^fencegate: option '--wait <duration>' argument '5' is invalid\. Write a duration/,
+    ],
+    ['an ETag with a line break', ['put', 'a.txt', 'v/x', '--if-match', '"a\nb"'], 64, /^fencegate: ifMatch must be a string without line breaks/],
+    ['a label that no header can hold', ['ls', '--client-id', '日本'], 64, /^fencegate: clientId must be a string without/],
+  ] as const)('%s', async (_what, argv, code, says) => {
+    await client.put('v/there', 'x');
+    const result = await cli.with({ FENCEGATE_DATA_DIR: 'nowhere' }).run(...argv);
+    expect(result.stderr).toMatch(says);
+    expect([result.code, result.stdout]).toEqual([code, '']);
+  });
+
+  it('the help tells each default once', async () => {
+    const { stdout } = await cli.run('audit', '--help');
+    expect(stdout).toContain('how often --follow asks; default 1s\n');
+    expect(stdout.split('\n').filter((line) => (line.match(/default/g)?.length ?? 0) > 1)).toEqual([]);
+  });
+
+  it('every command prints JSON for scripts, but those whose output is not theirs', async () => {
+    const [, list = ''] = (await cli.run('--help')).stdout.split('Commands:\n');
+    const names = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
+    const groups: Readonly<Record<string, readonly string[]>> = {
+      config: ['check'],
+      token: ['create'],
+      lease: ['acquire', 'renew', 'release'],
+      lock: ['show', 'list', 'break'],
+      fence: ['show', 'rebase'],
+      volume: ['adopt'],
+    };
+    const leaves = names.flatMap((name) => groups[name]?.map((sub) => `${name} ${sub}`) ?? [name]);
+    const helps = await Promise.all(
+      leaves.map(async (leaf) => [leaf, (await cli.run(...leaf.split(' '), '--help')).stdout.includes('--json')] as const),
+    );
+    expect(helps.filter(([, json]) => !json).map(([leaf]) => leaf)).toEqual(['serve', 'demo', 'completion', 'exec', 'edit']);
+    expect(Object.keys(await cli.json<object>('token', 'create'))).toEqual(['token', 'token_sha256']);
+    const here = cli.with({ FENCEGATE_DATA_DIR: join(gateway.directory, 'data') });
+    expect(await here.json('backup', 'copy.db')).toEqual({ file: join(directory, 'copy.db') });
+    const { lease_id: id } = await cli.json<{ lease_id: string }>('lease', 'acquire', 'v/json');
+    expect(await cli.with({ FENCEGATE_LEASE_ID: id }).json('lease', 'release')).toEqual({ state: 'released' });
+  });
+});
+
+describe('a terminal', () => {
+  it('the bar is gone before the result is shown, and the line of the result is whole', async () => {
+    writeFileSync(join(directory, 'big.bin'), Buffer.alloc(8 * 1_048_576));
+    const command = `${process.execPath} ${BIN} put big.bin v/big.bin`;
+    const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: directory, env: { ...cli.environment, TERM: 'xterm' } });
+    let shown = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text));
+    await once(child, 'close');
+    // Nothing stands between the line that was wiped and what is shown for good.
+    expect(shown.slice(shown.lastIndexOf('\u001b[2K'))).toMatch(new RegExp(`^${String.raw`\u001b\[2K`}v/big\\.bin {2}8388608 bytes .*\r\n$`));
+  });
+});
+
+describe('a gateway that is gone', () => {
+  it('does not hold exec up once its command is ended', async () => {
+    const own = await newDirectory();
+    onTestFinished(() => removeDirectory(own));
+    const doomed = await GatewayProcess.start(own);
+    const there = new CommandLine(doomed.url, own);
+    const script = 'trap "date +%s%3N > asked; exit 0" TERM; touch ready; while :; do sleep 0.02; done';
+    const process = there.start('exec', '--lock', 'v/x', '--ttl', '2s', '--', 'sh', '-c', script);
+    await until(() => readable(join(own, 'ready')));
+    await doomed.kill();
+    expect((await process.ended()).code).toBe(70);
+    // Less than the time that a gateway which answers is given to hear of the end.
+    expect(Date.now() - Number(readFileSync(join(own, 'asked'), 'utf8'))).toBeLessThan(900);
+  });
+
+  it('is said once, with 69', async () => {
+    const nobody = cli.with({ FENCEGATE_URL: `http://127.0.0.1:${await freePort()}` });
+    expect(await nobody.run('ls')).toMatchObject({
+      code: 69,
+      stdout: '',
+      stderr: expect.stringMatching(/^fencegate: gateway_unreachable: .*\nfencegate: next: .*\n$/),
+    });
+  });
+});
+
+function readable(file: string): true | null {
+  try {
+    readFileSync(file);
+    return true;
+  } catch {
+    return null;
+  }
+}
