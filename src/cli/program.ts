@@ -14,7 +14,7 @@ import { addLeaseCommands } from './trees/lease-tree.ts';
 
 const AFTER = `
 The gateway is set up by FENCEGATE_* variables; .env.example lists them all. The other commands find it by FENCEGATE_URL, or --gateway, and name
-themselves by FENCEGATE_AUTH_TOKEN. A duration is written 30s, 500ms or 5m. Exit codes and examples: docs/command-line.md.`;
+themselves by FENCEGATE_AUTH_TOKEN, or FENCEGATE_CERT_FILE and FENCEGATE_KEY_FILE; FENCEGATE_CA_FILE names the authority. A duration is written 30s, 500ms or 5m. Exit codes and examples: docs/command-line.md.`;
 
 /** Runs the command that `argv` (without node and script) names. Resolves with the exit code. What a command needs is loaded when it runs. */
 export async function runProgram(argv: readonly string[], compose: Compose, host: Host): Promise<number> {

@@ -1,6 +1,7 @@
 import type { ClientEventListener } from './client-events.ts';
 import type { ClientClock } from './clock.ts';
 import type { InheritedFacts } from './inherited-lease.ts';
+import type { ClientTls } from './own-fetch.ts';
 import type { Fetch } from './transport.ts';
 
 export interface FencegateClientOptions {
@@ -8,6 +9,8 @@ export interface FencegateClientOptions {
   readonly url?: string;
   /** Bearer token; default none. */
   readonly authToken?: string;
+  /** An own authority, and an own certificate for a gateway that wants one. Only with an `https` URL; not used by an own `fetch`. */
+  readonly tls?: ClientTls;
   /** A label that people see with leases and audit records; default none. */
   readonly clientId?: string;
   /** How long the client's session lives without a heartbeat, ms: no lease of it can have a longer time to live. Default 300 000, or the first lease's. */

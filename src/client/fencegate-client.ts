@@ -1,5 +1,5 @@
 import { Administration } from './administration.ts';
-import { callable, checkOptions, resources, someText, text } from './call-checks.ts';
+import { callable, checkOptions, resources, someText, text, wrongKind } from './call-checks.ts';
 import { guarded } from './client-events.ts';
 import type { BreakOptions, Cancellable, FencegateClientOptions, WatchOptions, WatchTarget } from './client-options.ts';
 import { SystemClientClock } from './clock.ts';
@@ -23,13 +23,15 @@ import {
   LOCK_FILTER,
   WATCH_OPTIONS,
 } from './option-checks.ts';
+import { fetchWith, unheldFetchWith } from './own-fetch.ts';
 import { type AuditFilter, type LockFilter, type OperationKey, Queries } from './queries.ts';
 import { resourceUrlPath } from './resource-path.ts';
 import { SessionKeeper } from './session-keeper.ts';
 import { Transport } from './transport.ts';
 import { UnattendedLeases } from './unattended-leases.ts';
-import { unheldFetch } from './unheld-fetch.ts';
 import { type WatchEvent, watching } from './watching.ts';
+
+const URL_DEFAULT = 'http://127.0.0.1:8080';
 
 /**
  * A client of one gateway. It has one session, which one heartbeat keeps alive for all its leases; it knows when a lease must count as
@@ -58,14 +60,18 @@ export class FencegateClient extends FileCalls {
   /** Throws `TypeError` or `RangeError` for an option that cannot be meant. */
   constructor(options: FencegateClientOptions = {}) {
     checkOptions(options, CLIENT_OPTIONS);
+    if (options.tls !== undefined && !(options.url ?? URL_DEFAULT).startsWith('https:'))
+      throw wrongKind('url', 'an https URL, as tls is given', options.url);
     const clientId = options.clientId ?? null;
     const onEvent = guarded(options.onEvent);
+    const { tls } = options;
     const transport = new Transport({
-      url: options.url ?? 'http://127.0.0.1:8080',
+      url: options.url ?? URL_DEFAULT,
+      tls: tls ?? {},
       authToken: options.authToken ?? null,
       clientId,
-      fetch: options.fetch ?? globalThis.fetch,
-      unheldFetch: options.fetch ?? unheldFetch,
+      fetch: options.fetch ?? (tls === undefined ? globalThis.fetch : fetchWith(tls)),
+      unheldFetch: options.fetch ?? unheldFetchWith(tls ?? {}),
       clock: options.clock ?? new SystemClientClock(),
       random: options.random ?? Math.random,
     });

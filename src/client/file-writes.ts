@@ -35,7 +35,7 @@ export class FileWrites {
 
   constructor(transport: Transport) {
     this.#transport = transport;
-    this.#agent = transport.base.startsWith('https:') ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
+    this.#agent = transport.base.startsWith('https:') ? new HttpsAgent({ keepAlive: true, ...transport.tls }) : new HttpAgent({ keepAlive: true });
   }
 
   async put(resource: string, body: FileBody, options: PutOptions, right: WriteRight | null): Promise<WrittenFile> {

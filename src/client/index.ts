@@ -17,6 +17,7 @@ export type { InheritedFacts } from './inherited-lease.ts';
 export type { ConvertOptions, LeaseHandle, LeaseTransferOptions } from './lease-handle.ts';
 export type { LeaseOptions } from './lease-options.ts';
 export type { UploadFile } from './multipart-body.ts';
+export type { ClientTls } from './own-fetch.ts';
 export type { AuditFilter, LockFilter, OperationKey } from './queries.ts';
 export { RETRY_RULES, type RetryRule } from './retry-rules.ts';
 export type { UnattendedLeaseOptions, UnattendedLeases } from './unattended-leases.ts';

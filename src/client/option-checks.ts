@@ -25,6 +25,7 @@ import type { InheritedFacts } from './inherited-lease.ts';
 import type { ConvertOptions } from './lease-handle.ts';
 import type { LeaseOptions } from './lease-options.ts';
 import type { UploadFile } from './multipart-body.ts';
+import type { ClientTls } from './own-fetch.ts';
 import type { AuditFilter, LockFilter, OperationKey } from './queries.ts';
 import type { RenewOptions, UnattendedLeaseOptions } from './unattended-leases.ts';
 import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions } from './write-options.ts';
@@ -35,9 +36,17 @@ export const CANCELLABLE: Checks<Cancellable> = { signal: abortSignal };
 
 const INHERITED: Checks<InheritedFacts> = { resource: someText, leaseId: someText, fencingToken: headerText };
 
+const TLS: Checks<ClientTls> = { ca: someText, cert: someText, key: someText };
+
 export const CLIENT_OPTIONS: Checks<FencegateClientOptions> = {
   url: gatewayUrl,
   authToken: headerText,
+  tls: (value, name) => {
+    object(value, name);
+    const { cert, key } = value as ClientTls;
+    checkOptions(value as ClientTls, TLS, name);
+    if ((cert === undefined) !== (key === undefined)) throw wrongKind(name, 'cert and key together', value);
+  },
   clientId: headerText,
   sessionTtlMs: wholeNumber,
   onEvent: callable,

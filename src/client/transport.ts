@@ -2,6 +2,7 @@ import { CLIENT_LIMITS } from './client-limits.ts';
 import type { ClientClock } from './clock.ts';
 import { FencegateError } from './errors.ts';
 import { JoinedSignal } from './joined-signal.ts';
+import type { ClientTls } from './own-fetch.ts';
 import { refusalOf } from './refusal.ts';
 import { type RetryDeps, type RetryOptions, retrying } from './retrying.ts';
 
@@ -26,6 +27,7 @@ export interface ApiRequest {
 
 export interface TransportOptions {
   readonly url: string;
+  readonly tls: ClientTls;
   readonly authToken: string | null;
   readonly clientId: string | null;
   readonly fetch: Fetch;
@@ -44,6 +46,7 @@ export interface OpenAnswer {
 /** Requests with small or no bodies, over `fetch`. Messages never hold a URL: some have the secret id of a lease. */
 export class Transport implements RetryDeps {
   readonly base: string;
+  readonly tls: ClientTls;
   readonly clock: ClientClock;
   readonly random: () => number;
   readonly headers: Readonly<Record<string, string>>;
@@ -52,6 +55,7 @@ export class Transport implements RetryDeps {
 
   constructor(options: TransportOptions) {
     this.base = options.url.replace(/\/+$/, '');
+    this.tls = options.tls;
     this.clock = options.clock;
     this.random = options.random;
     this.#fetch = options.fetch;

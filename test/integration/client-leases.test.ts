@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type ClientEvent, FencegateClient, type FencegateClientOptions, isFencegateError, type LeaseHandle } from '../../src/client/index.ts';
-import { unheldFetch } from '../../src/client/unheld-fetch.ts';
+import { unheldFetch } from '../../src/client/own-fetch.ts';
 import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
 import { TestProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';

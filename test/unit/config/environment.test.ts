@@ -61,7 +61,15 @@ describe('the environment', () => {
   });
 
   it('knows the names that clients read, and ignores the environment of other programs', () => {
-    const clients = { FENCEGATE_URL: 'x', FENCEGATE_AUTH_TOKEN: 'x', FENCEGATE_RESOURCE: 'x', FENCEGATE_LEASE_ID: 'x', FENCEGATE_FENCING_TOKEN: 'x' };
+    const files = { FENCEGATE_CA_FILE: 'x', FENCEGATE_CERT_FILE: 'x', FENCEGATE_KEY_FILE: 'x' };
+    const clients = {
+      ...files,
+      FENCEGATE_URL: 'x',
+      FENCEGATE_AUTH_TOKEN: 'x',
+      FENCEGATE_RESOURCE: 'x',
+      FENCEGATE_LEASE_ID: 'x',
+      FENCEGATE_FENCING_TOKEN: 'x',
+    };
     expect(problemsOf({ ...clients, PATH: '/bin', FENCE: '1' })).toEqual([]);
   });
 
