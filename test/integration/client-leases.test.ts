@@ -139,7 +139,27 @@ describe('a lease of the client', () => {
     await first.release();
   });
 
-  it('R21: tasks that ask at the same moment share a session, and take turns', async () => {
+  it('R21: three first leases at once, before there is a session: one session, one granted, two in line, and each release lets the next one in', async () => {
+    const one = client({ clientId: 'r21' });
+    const granted: LeaseHandle[] = [];
+    const asked = [1, 2, 3].map(() => one.lease('v/r21.csv', { waitMs: 60_000 }).then((lease) => void granted.push(lease)));
+    await Promise.race(asked);
+    const sessions = (await (await fetch(`${gateway.url}/v1/admin/sessions`)).json()) as { sessions: { client_id: string | null }[] };
+    expect(sessions.sessions.filter(({ client_id: id }) => id === 'r21')).toHaveLength(1);
+    for (let n = 1; n <= 3; n += 1) {
+      await until(async () => (granted.length >= n ? true : null));
+      expect(granted.map(({ state }) => state)).toEqual([...Array.from({ length: n - 1 }, () => 'released'), 'held']);
+      expect((await client().lock('v/r21.csv')).holders).toMatchObject([{ lease_ref: granted[n - 1]?.leaseRef }]);
+      // The one before is released once more: it is over, and nobody else's lease goes with it.
+      await granted[n - 2]?.release();
+      expect((await client().lock('v/r21.csv')).holders).toHaveLength(1);
+      await granted[n - 1]?.release();
+    }
+    await Promise.all(asked);
+    expect(new Set(granted.map(({ token }) => token)).size).toBe(3);
+  });
+
+  it('tasks that ask at the same moment share a session, and take turns', async () => {
     const one = client();
     const seen: string[] = [];
     const task = (name: string) =>

@@ -31,6 +31,30 @@ afterAll(async () => {
   await removeDirectory(gateway.directory);
 });
 
+it('R34: a holder whose process was killed keeps its lease for its time to live, whoever asks from wherever, and then loses it: nothing is judged by process or host', async () => {
+  const ttlMs = 5_000;
+  holder = spawn(process.execPath, ['--import', 'tsx', HOLDER, gateway.url, 'v/pod', String(ttlMs)], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const { stdout } = holder;
+  if (stdout === null) throw new Error('the holder has no pipe');
+  const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
+  const token = String((await lines.next()).value).replace('sending ', '');
+  const exited = once(holder, 'exit');
+  holder.kill('SIGKILL');
+  await exited;
+  // Rescheduled under another name, on a host that cannot know whether the process lives.
+  const rescheduled = new FencegateClient({ url: gateway.url, clientId: 'zombie@host-b' });
+  await expect(rescheduled.lease('v/pod', { waitMs: 0 })).rejects.toMatchObject({ code: 'lock_not_acquired' });
+  const lease = await rescheduled.lease('v/pod', { waitMs: 60_000 });
+  expect(BigInt(lease.token)).toBeGreaterThan(BigInt(token));
+  await lease.put('v/pod', 'mine');
+  const decided: string[] = [];
+  for await (const { action, client_id: who } of other.audit({ volume: 'v', path: 'pod', order: 'asc' })) decided.push(`${action} ${who}`);
+  const ofLeases = decided.filter((line) => line.startsWith('lease_'));
+  expect(ofLeases).toEqual(['lease_grant zombie', 'lease_refuse zombie@host-b', 'lease_expire zombie', 'lease_grant zombie@host-b']);
+  expect(await readFile(join(gateway.volume, 'pod'), 'utf8')).toBe('mine');
+  await rescheduled.close();
+});
+
 it('R25: a holder that is stopped in the middle of an upload is refused when it wakes up, says so, and does not crash', async () => {
   holder = spawn(process.execPath, ['--import', 'tsx', HOLDER, gateway.url, 'v/zombie', String(TTL_MS)], { stdio: ['pipe', 'pipe', 'inherit'] });
   const { stdin, stdout } = holder;

@@ -178,7 +178,7 @@ describe('an ended lease', () => {
     expect(over).toMatchObject({ state: 'expired', reason: 'expired' });
   });
 
-  it('R32: whether it has ended is judged when it is asked for: state, list and lock say the same at once', async () => {
+  it('whether it has ended is judged when it is asked for: state, list and lock say the same at once', async () => {
     const short = await gateway.client.lease('v/judged', { ttl_ms: 1_000 });
     await eventually(
       async () => jsonOf<LeaseJson>(await gateway.client.send('GET', `/v1/leases/${short.lease_id}`)),

@@ -123,7 +123,27 @@ describe('acquiring again in one session', () => {
     expect(verdictOf(await locks.acquire(['locks/weak', 'locks/weaker'], { session_id }))).toBe('409 overlapping_lease');
   });
 
-  it('R21: three first acquires at once without a session between them: one granted, two refused, and each release frees its own lease only', async () => {
+  it('R21: three first acquires at once, before there is any session: one granted, two in line, and each release ends its own lease and no other', async () => {
+    const waits = ['a', 'b', 'c'].map((client_id) => locks.acquire('locks/r21', { client_id, wait_ms: 60_000 }));
+    const first = jsonOf<LeaseJson>(await Promise.race(waits));
+    await locks.queued('locks/r21', 2);
+    const seen = [first];
+    for (let holder = first; seen.length < 3; seen.push(holder)) {
+      // Twice: the second one meets somebody else's lease there, and must not touch it.
+      await locks.release(holder);
+      await locks.release(holder);
+      const ended = new Set(seen.map(({ lease_id: id }) => id));
+      holder = jsonOf<LeaseJson>(
+        await Promise.race(
+          waits.map(async (wait) => (ended.has(jsonOf<LeaseJson>(await wait).lease_id) ? new Promise<never>(() => undefined) : wait)),
+        ),
+      );
+      expect(await locks.lock('locks/r21')).toMatchObject({ queue_length: 2 - seen.length, holders: [{ lease_ref: holder.lease_ref }] });
+    }
+    expect(new Set(seen.map(({ fencing_token: token }) => token)).size).toBe(3);
+  });
+
+  it('of one session three first acquires at once are one lease with three holds', async () => {
     const { session_id } = await locks.session();
     const inOne = await Promise.all(['a', 'b', 'c'].map((hold_id) => locks.acquire('locks/first', { session_id, hold_id, wait_ms: 5_000 })));
     expect(new Set(inOne.map((answer) => jsonOf<LeaseJson>(answer).fencing_token)).size).toBe(1);

@@ -92,6 +92,36 @@ describe('a restart', () => {
     expect(await said(new LockClient(after.client))).toEqual(then);
   });
 
+  it('R10: a holder is told of its loss over it, too: by the stream of its session, by polling, by its heartbeat, with the reason and its last token', async () => {
+    const before = await started();
+    const locks = new LockClient(before.client);
+    const session = await locks.session({ ttl_ms: 60_000 });
+    const own = { session_id: session.session_id };
+    const watch = await locks.watch(`/v1/sessions/${session.session_id}/watch`);
+    const kept = await before.client.lease('v/kept', own);
+    const expired = await before.client.lease('v/expired', { ...own, ttl_ms: 1_000 });
+    const gone = await before.client.lease('locks/gone', own);
+    expect(await watch.types(3)).toEqual(['granted', 'granted', 'granted']);
+    const last = await watch.next();
+    expect(last).toMatchObject({ type: 'expired', data: { lease_ref: expired.lease_ref, reason: 'expired', fencing_token: expired.fencing_token } });
+    watch.close();
+    await before.halt();
+
+    // What was held on the volume that is not there any more cannot come back.
+    const after = await startVolumes({ volumes: { v: {} }, directory: before.directory });
+    closing.push(() => after.stop());
+    const again = new LockClient(after.client);
+    const resumed = await again.watch(`/v1/sessions/${session.session_id}/watch`, { 'last-event-id': last.id });
+    const { type, data } = await resumed.next();
+    resumed.close();
+    expect(type).toBe('reset');
+    expect((data['locks'] as { resource: string }[]).map(({ resource }) => resource)).toEqual(['v/kept']);
+    expect(await again.lease(kept)).toMatchObject({ state: 'held' });
+    expect(await again.lease(expired)).toMatchObject({ state: 'expired', reason: 'expired', fencing_token: expired.fencing_token });
+    expect(await again.lease(gone)).toMatchObject({ state: 'lost', reason: 'lost', fencing_token: gone.fencing_token });
+    expect(jsonOf<{ lost: string[] }>(await again.heartbeat(session)).lost.sort()).toEqual([expired.lease_id, gone.lease_id].sort());
+  });
+
   it('knows a session that ended before it: its end may be repeated, its heartbeat is refused as before', async () => {
     const before = await started();
     const session = await new LockClient(before.client).session();

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { settle } from '../../support/fake-clock.ts';
+import { heldLong } from '../../../src/doctor/lock-findings.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { FakeClock, settle } from '../../support/fake-clock.ts';
 import { anybody, callerOf, LockLab, never, resource, tokenOf } from '../../support/lock-lab.ts';
 
 const A = resource('ledger.csv');
@@ -153,13 +155,57 @@ describe('cases from public reports', () => {
     await expect(lab.locks.service.convert(anybody, lease.leaseId, 'shared', never)).rejects.toMatchObject({ code: 'lease_not_held' });
   });
 
-  it('R35: each lease ends at its own time to live, and the loser is told', async () => {
-    const lab = new LockLab();
-    const long = await lab.acquire(A, { ttlMs: 30_000 });
-    const short = await lab.acquire(resource('b'), { ttlMs: 10_000 });
-    await lab.clock.advanceAsync(10_000);
-    expect([(await lab.lease(long.leaseId)).state, (await lab.lease(short.leaseId)).state]).toEqual(['held', 'expired']);
-    expect(lab.journal.decisions()).toEqual(['lease_grant', 'lease_grant', 'lease_expire']);
+  it.each([
+    ['the longer', 30_000, 10_000],
+    ['the shorter', 10_000, 30_000],
+  ])(
+    'R35: of two clients with different times to live the stored one of the holder counts, also when it is %s; the loser is told',
+    async (_, holderMs, contenderMs) => {
+      const lab = new LockLab();
+      const stop = new AbortController();
+      const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 3_600_000, clientId: 'holder' });
+      const holder = await lab.acquire(A, { sessionId, ttlMs: holderMs });
+      const told = (await lab.locks.events.watch(anybody, { of: 'session', sessionId }, null, stop.signal))[Symbol.asyncIterator]().next();
+      const contender = await lab.during(lab.acquire(A, { waitMs: 1, ttlMs: contenderMs }), 10, 1);
+      const step = 1_000;
+      // The contender keeps its place by polling; what it would count itself is of no matter.
+      while (lab.clock.monotonicMs() + step < holder.expiresInMs + 1_000) {
+        await lab.clock.advanceAsync(step);
+        expect((await lab.lease(contender.leaseId)).state).toBe('waiting');
+      }
+      expect((await lab.lease(holder.leaseId)).state).toBe('held');
+      await lab.clock.advanceAsync(step);
+      expect(await lab.lease(contender.leaseId)).toMatchObject({ state: 'held', ttlMs: contenderMs });
+      expect((await told).value).toMatchObject({ type: 'expired', reason: 'expired', leaseRef: holder.leaseRef, fencingToken: holder.fencingToken });
+      expect((await lab.locks.service.heartbeat(anybody, sessionId)).lost).toEqual([holder.leaseId]);
+      stop.abort();
+    },
+  );
+
+  it('R32: an owner that vanished holds nothing beyond its time, though no timer ever runs; none is without an end, and the doctor shows age, owner and fix', async () => {
+    const clock = new FakeClock();
+    clock.after = () => ({ cancel: () => undefined });
+    const lab = new LockLab({ clock });
+    await expect(lab.acquire(A, { ttlMs: LIMITS.leaseTtlMsUnbounded })).rejects.toMatchObject({ code: 'ttl_out_of_range' });
+    const vanished = await lab.acquire(A, { ttlMs: 600_000, clientId: 'vanished' });
+    clock.advance(599_999);
+    const [found] = heldLong([...lab.locks.conditions()], lab.locks.endGone);
+    expect(found?.finding).toMatchObject({
+      code: 'held_long',
+      evidence: { client_id: 'vanished', held_ms: 599_999, silent_ms: 599_999, how: expect.stringContaining('/v1/admin/locks/break') },
+    });
+    expect((await lab.locks.service.lock(A)).holders).toHaveLength(1);
+    clock.advance(1);
+    // Whoever reads first: each asks for itself.
+    for (const read of [
+      async () => (await lab.locks.service.lock(A)).holders.length,
+      async () => (await lab.locks.service.locks({ limit: 10, cursor: null })).locks.length,
+      async () => lab.locks.service.sessions().length,
+    ]) {
+      expect(await read()).toBe(0);
+    }
+    expect(await lab.lease(vanished.leaseId)).toMatchObject({ state: 'expired', reason: 'expired' });
+    expect((await lab.acquire(A)).state).toBe('held');
   });
 
   it('B11: an acquire that fails leaves nothing behind, and the next one works', async () => {
