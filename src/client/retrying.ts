@@ -13,8 +13,8 @@ export interface RetryDeps {
 export interface RetryOptions {
   /** Asked before each repetition: doing it twice does no harm, and it can be sent again. */
   readonly keyed: boolean;
-  /** Whether what is sent can be sent again; default yes. */
-  readonly repeatable?: () => boolean;
+  /** Whether what is sent can be sent again after this error; default yes. */
+  readonly repeatable?: (error: FencegateError) => boolean;
   readonly signal?: AbortSignal | undefined;
   /** In place of a number of attempts: none begins after this time of the clock. */
   readonly untilMs?: number;
@@ -43,7 +43,7 @@ function delayBefore(thrown: unknown, count: number, { clock, random }: RetryDep
   if (!(thrown instanceof FencegateError) || options.signal?.aborted === true) return null;
   const rule = RETRY_RULES[thrown.code];
   if (rule === undefined || (rule === 'keyed' && !options.keyed)) return null;
-  if (options.repeatable?.() === false) return null;
+  if (options.repeatable?.(thrown) === false) return null;
   const askedMs = thrown.retryAfterMs ?? 0;
   if (askedMs > CLIENT_LIMITS.retryAfterMsMax) return null;
   const delayMs = askedMs + jitteredDelayMs(count - 1, random);

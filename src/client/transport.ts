@@ -173,6 +173,11 @@ export function unreachable(why: string, cause: unknown, members: Readonly<Recor
   return new FencegateError('gateway_unreachable', { detail: `The gateway was not reached: ${why}.`, cause, members });
 }
 
+/** Nobody listened, so nothing was asked of anybody. */
+export function wasNeverSent(error: FencegateError): boolean {
+  return error.code === 'gateway_unreachable' && reasonOf(error.cause) === 'ECONNREFUSED';
+}
+
 /** The code of the system call behind a failed request, such as ECONNREFUSED. */
 export function reasonOf(thrown: unknown): string {
   for (let error = thrown; error instanceof Error; error = error.cause) {

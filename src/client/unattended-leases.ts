@@ -5,9 +5,11 @@ import { CLIENT_LIMITS } from './client-limits.ts';
 import type { Cancellable } from './client-options.ts';
 import type { AcquireLease, Lease, LeaseMode } from './contract/answers.ts';
 import { BOUNDS } from './contract/bounds.ts';
+import type { FencegateError } from './errors.ts';
 import { CANCELLABLE, RENEW_OPTIONS, UNATTENDED_OPTIONS } from './option-checks.ts';
+import { RETRY_RULES } from './retry-rules.ts';
 import { retrying } from './retrying.ts';
-import type { Transport } from './transport.ts';
+import { type Transport, wasNeverSent } from './transport.ts';
 
 export interface UnattendedLeaseOptions {
   /** Default `exclusive`. */
@@ -39,7 +41,8 @@ export class UnattendedLeases {
   }
 
   /**
-   * Rejects with `lock_not_acquired`, `deadlock`, `queue_full`, `ttl_out_of_range`, or the signal's reason; the line is then left.
+   * Rejects with `lock_not_acquired`, `deadlock`, `queue_full`, `ttl_out_of_range`, or the signal's reason; the line is then left. After
+   * `gateway_unreachable` it may have been granted to nobody, and ends when its time to live is over.
    *
    * @example
    * const { lease_id: id, fencing_token: token } = await client.unattended.acquire('ledger/q3.csv', { ttlMs: 60_000 });
@@ -63,7 +66,10 @@ export class UnattendedLeases {
       client_id: this.#clientId,
       hold_id: randomUUID(),
     };
-    let lease = await this.#transport.repeated<Lease>({ method: 'POST', path: '/v1/leases', json, waitMs: firstMs, signal }, { keyed: true });
+    // Without a session the gateway does not know a repeated request again, and would let it wait for the lease that the first one got.
+    const repeatable = (error: FencegateError): boolean => RETRY_RULES[error.code] === 'unchanged' || wasNeverSent(error);
+    const request = { method: 'POST', path: '/v1/leases', json, waitMs: firstMs, signal } as const;
+    let lease = await this.#transport.repeated<Lease>(request, { keyed: true, repeatable });
     try {
       while (lease.state === 'waiting' && restMs() > 0) lease = await this.#poll(lease, restMs(), signal);
     } catch (thrown) {

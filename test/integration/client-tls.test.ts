@@ -24,7 +24,7 @@ beforeAll(async () => {
   certificates.issue('stranger', 'stranger', 'ca');
   const server = { FENCEGATE_TLS_CERT: certificates.file('server.crt'), FENCEGATE_TLS_KEY: certificates.file('server.key') };
   const auth = principalsFile([
-    { name: 'batch-host', roles: ['writer', 'reader', 'auditor'] },
+    { name: 'batch-host', roles: ['admin'] },
     { name: 'looker', roles: ['reader'] },
   ]);
   plain = await startGateway({ environment: server, auth });
@@ -40,7 +40,7 @@ afterAll(async () => {
 });
 
 function client(url: string, options: FencegateClientOptions): FencegateClient {
-  const made = new FencegateClient({ url, clientId: 'sdk', ...options });
+  const made = new FencegateClient({ url, clientId: 'sdk', sessionTtlMs: 3_600_000, ...options });
   onTestFinished(() => made.close());
   return made;
 }
@@ -57,17 +57,20 @@ async function useAll(one: FencegateClient, resource: string): Promise<void> {
       if (type === 'released') return;
     }
   })();
-  await one.withLease(resource, { ttlMs: 5_000 }, async (lease) => {
+  await one.withLease(resource, {}, async (lease) => {
     await lease.put(resource, Readable.from(['through ', 'TLS']));
     await lease.confirm();
-    // Long enough for the stream that tells of losses to be there.
-    await new Promise((resolve) => setTimeout(resolve, 400));
     await lease.append(resource, '.');
   });
   await watching;
   expect(events.at(-1)).toBe('released');
   expect(await (await one.get(resource)).text()).toBe('through TLS.');
   await one.delete(resource);
+  // Long before a heartbeat is due: only the stream of losses can tell.
+  const doomed = await one.lease(resource, { ttlMs: 3_600_000 });
+  const lost = new Promise((resolve) => doomed.signal.addEventListener('abort', () => resolve(doomed.signal.reason), { once: true }));
+  await one.breakLock(resource, { reason: 'a test' });
+  expect(await lost).toMatchObject({ code: 'lease_lost', members: { reason: 'broken', lost_by: 'gateway' } });
 }
 
 describe('an authority of its own', () => {

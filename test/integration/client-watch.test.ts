@@ -105,3 +105,31 @@ it('what the gateway refuses for good ends a watch', async () => {
   const { ended } = following(watcher.watch({ resource: 'nosuch/a' }));
   expect(await ended).toMatchObject({ code: 'volume_not_found' });
 });
+
+it('a watch goes on over a restart of the gateway, and misses nothing of what comes after', async () => {
+  const own = await startGateway();
+  const [one, two] = [new FencegateClient({ url: own.url }), new FencegateClient({ url: own.url })];
+  const stop = new AbortController();
+  const { seen, ended } = following(one.watch({ resource: 'v/restarted' }, { signal: stop.signal }));
+  const grant = async (): Promise<string> => two.withLease('v/restarted', {}, ({ token }) => token);
+  await until(async () => {
+    await grant();
+    return seen.length > 0 ? true : null;
+  });
+  await own.stop();
+  const next = await startGateway({ directory: own.directory, environment: { FENCEGATE_PORT: String(own.port) } });
+  const first = await grant();
+  // In the events, or in the state that comes in their place when they are gone.
+  await until(() => seen.find((event) => ('fencing_token' in event ? event.fencing_token === first : event.locks.length >= 0)) ?? null);
+  await until(() => (seen.at(-1)?.type === 'reset' || seen.at(-1)?.type === 'released' ? true : null));
+  const second = await grant();
+  await until(() => seen.find((event) => 'fencing_token' in event && event.type === 'granted' && event.fencing_token === second) ?? null);
+  const numbers = seen.flatMap((event) => (event.type === 'reset' ? [] : [event.seq]));
+  expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
+  stop.abort(new Error('enough'));
+  expect(await ended).toMatchObject({ message: 'enough' });
+  await one.close();
+  await two.close();
+  await next.stop();
+  await removeDirectory(own.directory);
+});

@@ -9,6 +9,8 @@ export class TestProxy {
   /** From clients towards the gateway, since the last reset. */
   sentBytes = 0;
   connections = 0;
+  lostReplies = 0;
+  #repliesToLose = 0;
   #open = true;
 
   private constructor(server: Server, target: number) {
@@ -39,6 +41,11 @@ export class TestProxy {
     for (const socket of this.#sockets) socket.destroy();
   }
 
+  /** The gateway does what it is asked next, and nobody hears of it: the connection breaks in front of its answer. */
+  loseReply(): void {
+    this.#repliesToLose += 1;
+  }
+
   mend(): void {
     this.#open = true;
   }
@@ -55,6 +62,13 @@ export class TestProxy {
       return;
     }
     const onward = connect(this.#target, '127.0.0.1');
+    // Before the pipe, which then finds nobody to write to. "100 Continue" is no answer yet.
+    onward.on('data', (chunk) => {
+      if (this.#repliesToLose === 0 || chunk.toString('latin1', 0, 12) === 'HTTP/1.1 100') return;
+      this.#repliesToLose -= 1;
+      this.lostReplies += 1;
+      socket.destroy();
+    });
     for (const [from, to] of [
       [socket, onward],
       [onward, socket],

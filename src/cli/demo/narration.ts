@@ -47,7 +47,7 @@ export function sayAudit(records: readonly AuditLine[]): void {
 /** How to do the same by hand. */
 export function sayCommands(resource: string): void {
   process.stdout.write(`
-To repeat it by hand, start a gateway (npm start), then in another shell:
+To repeat it by hand, start a gateway (fencegate serve, or npm start in the repository), then in another shell:
 
   URL=http://127.0.0.1:8080
   acquire() { curl -sS --fail-with-body -X POST "$URL/v1/leases" -H 'Content-Type: application/json' \\
