@@ -5,11 +5,27 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { docCommentExamples, markdownExamples, typedExamples } from '../support/code-examples.ts';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CLIENT = join(ROOT, 'dist/client');
 const run = promisify(execFile);
+
+/** What the examples use and do not make. */
+const EXAMPLE_NAMES = `
+import { type ClientEnvironment, FencegateClient, type LeaseHandle, clientFromEnvironment, isFencegateError } from 'fencegate/client';
+declare const client: FencegateClient;
+declare const lease: LeaseHandle;
+declare const environment: ClientEnvironment;
+declare const error: unknown;
+declare const bytes: Uint8Array, record: Uint8Array, a: string, b: string, input: string, invoice: object;
+declare const signal: AbortSignal;
+declare function close(text: string): string;
+declare function draw(bytes: number): void;
+declare function convertRates(input: string, options: { readonly signal: AbortSignal }): Promise<void>;
+declare function pay(invoice: object, options: { readonly fencingToken: string }): Promise<void>;
+`;
 
 let consumer: string;
 
@@ -36,7 +52,13 @@ describe('the package as it is shipped', () => {
     expect(reached.filter((target) => target.startsWith('..') || (/^[@\w-]+(\/|$)/.test(target) && !/\.(js|ts)$/.test(target)))).toEqual([]);
   });
 
-  it('types a program of somebody else, strictly', async () => {
+  it('types a program of somebody else, and every example of the comments and the guide, strictly', async () => {
+    const sources = readdirSync(join(ROOT, 'src/client')).filter((name) => name.endsWith('.ts'));
+    const inComments = sources.flatMap((name) => docCommentExamples(name, readFileSync(join(ROOT, 'src/client', name), 'utf8')));
+    const inGuide = markdownExamples('docs/sdk.md', readFileSync(join(ROOT, 'docs/sdk.md'), 'utf8'));
+    expect([inComments.length, inGuide.length].every((count) => count > 5)).toBe(true);
+    await writeFile(join(consumer, 'examples.ts'), typedExamples([...inComments, ...inGuide], EXAMPLE_NAMES));
+
     await writeFile(
       join(consumer, 'program.ts'),
       `import { FencegateClient, type Lock, isFencegateError, clientFromEnvironment } from 'fencegate/client';
@@ -52,7 +74,7 @@ export { lock, size };
 `,
     );
     const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023', '--exactOptionalPropertyTypes', '--types', 'node'];
-    await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, 'program.ts'], { cwd: consumer }).catch(
+    await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, 'program.ts', 'examples.ts'], { cwd: consumer }).catch(
       (failed: { stdout: string }) => {
         throw new Error(failed.stdout);
       },

@@ -21,6 +21,14 @@ export function markdownExamples(file: string, text: string): CodeExample[] {
   }));
 }
 
+/** The examples as one module of somebody else's, for the compiler: each a function, over `declarations` of the names that they do not make themselves. */
+export function typedExamples(examples: readonly CodeExample[], declarations: string): string {
+  const functions = examples.map(
+    ({ at, code }, index) => `// ${at}\nexport async function example${index}(): Promise<unknown> {\n${code}\nreturn;\n}\n`,
+  );
+  return `${declarations}\n${functions.join('\n')}`;
+}
+
 /** Runs an example with `scope` as its names. */
 export async function runExample({ code }: CodeExample, scope: Readonly<Record<string, unknown>>): Promise<void> {
   const AsyncFunction = Object.getPrototypeOf(async () => undefined).constructor as new (
