@@ -81,6 +81,11 @@ const ADVICE: Readonly<Partial<Record<FencegateErrorCode, string>>> = {
   overloaded: 'try again later',
 };
 
+/** As Node and OpenSSL name what is wrong with a certificate. */
+const CERTIFICATE = /CERT|SIGNATURE|ERR_SSL|ERR_TLS/;
+const CERTIFICATE_ADVICE =
+  "name the authority of the gateway's certificate with FENCEGATE_CA_FILE, the own certificate, where it wants one, with FENCEGATE_CERT_FILE and FENCEGATE_KEY_FILE";
+
 /** A code that has no row of its own is a refusal of what was to be written, or a gateway that cannot do it now. */
 export function exitCodeOf({ code, status }: FencegateError): number {
   return EXIT_BY_CODE[code] ?? (status !== null && status >= 500 ? EXIT.unavailable : EXIT.writeRefused);
@@ -103,6 +108,6 @@ export function failureOf(thrown: unknown): Failure | null {
 function linesOf({ code, message, members, requestId }: FencegateError): string[] {
   const request = requestId === null ? '' : ` [request ${requestId}]`;
   const holder = typeof members['holder_client_id'] === 'string' ? ` Held by ${members['holder_client_id']}.` : '';
-  const advice = ADVICE[code];
+  const advice = code === 'gateway_unreachable' && CERTIFICATE.test(message) ? CERTIFICATE_ADVICE : ADVICE[code];
   return [printable(`${code}: ${message}${holder}${request}`), ...(advice === undefined ? [] : [`next: ${advice}`])];
 }

@@ -45,6 +45,16 @@ describe('how a command fails', () => {
     ]);
   });
 
+  it.each([
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    'SELF_SIGNED_CERT_IN_CHAIN',
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+    'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED',
+  ])('a gateway behind %s is a matter of certificates', (reason) => {
+    const unreachable = new FencegateError('gateway_unreachable', { detail: `The gateway was not reached: ${reason}.` });
+    expect(failureOf(unreachable)).toMatchObject({ exitCode: 69, lines: [expect.any(String), expect.stringContaining('FENCEGATE_CA_FILE')] });
+  });
+
   it('lets no label of a stranger rule the terminal', () => {
     const held = new FencegateError('resource_locked', { detail: 'Held.', status: 423, members: { holder_client_id: 'a\u001b[2J' } });
     expect(failureOf(held)?.lines[0]).toBe(String.raw`resource_locked: Held. Held by a\x1b[2J.`);
