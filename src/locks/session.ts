@@ -26,6 +26,8 @@ export class Session implements Timed {
   stored = false;
   /** Came back from the journal and has not been heard of since the restart. */
   returning = false;
+  /** When it is let in again, once it was told to wait for that. */
+  turnMs: number | null = null;
   readonly leases = new Set<Lease>();
   /** The live lease over each resource: what makes acquiring again re-entrant. */
   readonly byKey = new Map<string, Lease>();

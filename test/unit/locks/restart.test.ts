@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { asGatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { settle } from '../../support/fake-clock.ts';
 import { anybody, callerOf, LockLab, resource, tokenOf } from '../../support/lock-lab.ts';
@@ -130,6 +131,38 @@ describe('a restart', () => {
     const after = await lab.restarted();
     expect((await after.lease(current.leaseId)).state).toBe('held');
     expect((await after.lease(old.leaseId)).state).toBe('lost');
+  });
+
+  it('gives each session of a storm one turn: whoever comes when it was told to is let in, ten thousand of one client in batches, too', async () => {
+    const lab = new LockLab();
+    const made = await Promise.all(
+      Array.from({ length: 10_000 }, () => lab.locks.service.createSession(anybody, { ttlMs: 30_000, clientId: null })),
+    );
+    const after = await lab.restarted();
+    const startMs = after.clock.monotonicMs();
+    let [coming, roundsLeft, admitted] = [made.map(({ sessionId }) => sessionId), 3, 0];
+    while (coming.length > 0 && roundsLeft > 0) {
+      const refused: string[] = [];
+      let retryMs = 0;
+      for (const sessionId of coming) {
+        const { retryAfterMs = 0 } = await after.locks.service.heartbeat(anybody, sessionId).then(
+          () => ({ retryAfterMs: 0 }),
+          (thrown: unknown) => asGatewayError(thrown),
+        );
+        if (retryAfterMs > 0) refused.push(sessionId);
+        retryMs = Math.max(retryMs, retryAfterMs);
+      }
+      admitted += coming.length - refused.length;
+      const spentS = (after.clock.monotonicMs() - startMs) / 1_000;
+      expect(admitted).toBeLessThanOrEqual(LIMITS.reconnectBurstMax + LIMITS.reconnectsPerSecondMax * spentS + 1);
+      // A batch is told one time for all of them, in whole seconds: the latest turn of any, and a jitter.
+      expect(retryMs).toBeLessThanOrEqual((made.length / LIMITS.reconnectsPerSecondMax) * 1_000 + LIMITS.reconnectJitterMs);
+      after.clock.advance(Math.ceil(retryMs / 1_000) * 1_000);
+      coming = refused;
+      roundsLeft -= 1;
+    }
+    expect([coming.length, roundsLeft]).toEqual([0, 1]);
+    expect(after.locks.service.sessions()).toHaveLength(10_000);
   });
 
   it('takes a storm of returning sessions in at a bounded rate, tells when to come again, and loses no live lease', async () => {
