@@ -145,6 +145,32 @@ describe('a wait', () => {
     expect((await gateway.client.audit({ path: 'leave', action: 'lease_cancel' })).map(({ client_id: id }) => id)).toContain('gone');
   });
 
+  it('is left by a peer that vanished without a word at its time to live, however long it asked to wait; what was granted to it meanwhile ends likewise', async () => {
+    const holder = await gateway.client.lease('locks/vanished', { ttl_ms: 60_000 });
+    const body = JSON.stringify({ resource: 'locks/vanished', ttl_ms: 3_000, wait_ms: 60_000 });
+    // No FIN ever comes from these: they send, and are silent.
+    const [first, poll] = [gateway.raw(), gateway.raw()];
+    first.send(`${head('POST /v1/leases', 'Content-Type: application/json', `Content-Length: ${body.length}`)}${body}`);
+    const polled = await stand('locks/vanished', { ttl_ms: 3_000 });
+    poll.send(head(`GET /v1/leases/${polled.lease_id}?wait_ms=60000`));
+    await locks.queued('locks/vanished', 2);
+    await locks.queued('locks/vanished', 0);
+    expect(rawVerdict(await first.answer())).toBe('409 lock_not_acquired');
+    expect(JSON.parse((await poll.answer()).body)).toMatchObject({ state: 'expired' });
+
+    // Granted into the void: free again at its time to live, not at the end of anybody's wait.
+    const ghost = gateway.raw();
+    ghost.send(`${head('POST /v1/leases', 'Content-Type: application/json', `Content-Length: ${body.length}`)}${body}`);
+    await locks.queued('locks/vanished', 1);
+    const next = wait('locks/vanished');
+    await locks.queued('locks/vanished', 2);
+    await locks.release(holder);
+    const granted = JSON.parse((await ghost.answer()).body) as LeaseJson;
+    const after = await leaseOf(next);
+    expect(after.state).toBe('held');
+    expect(await locks.lease(granted)).toMatchObject({ state: 'expired', reason: 'expired' });
+  }, 60_000);
+
   it('of one session is left request by request: one that disconnects leaves the other in line', async () => {
     const held = await gateway.client.lease('locks/together', { ttl_ms: 60_000 });
     const { session_id } = await locks.session({ ttl_ms: 60_000 });

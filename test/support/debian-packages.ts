@@ -7,6 +7,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   nginx: 'nginx-light',
   strace: 'strace',
   script: 'bsdutils',
+  faketime: 'faketime',
   zsh: 'zsh',
   fish: 'fish',
   java: 'default-jre-headless',

@@ -135,9 +135,7 @@ describe('a restart', () => {
 
   it('gives each session of a storm one turn: whoever comes when it was told to is let in, ten thousand of one client in batches, too', async () => {
     const lab = new LockLab();
-    const made = await Promise.all(
-      Array.from({ length: 10_000 }, () => lab.locks.service.createSession(anybody, { ttlMs: 30_000, clientId: null })),
-    );
+    const made = await Promise.all(Array.from({ length: 10_000 }, () => lab.locks.service.createSession(anybody, { ttlMs: 30_000, clientId: null })));
     const after = await lab.restarted();
     const startMs = after.clock.monotonicMs();
     let [coming, roundsLeft, admitted] = [made.map(({ sessionId }) => sessionId), 3, 0];

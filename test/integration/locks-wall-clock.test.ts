@@ -1,0 +1,64 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { GatewayClient, jsonOf, type LeaseJson, verdictOf } from '../support/gateway-client.ts';
+import { GatewayProcess } from '../support/gateway-process.ts';
+import { LockClient } from '../support/lock-client.ts';
+
+/** A gateway process whose wall clock is set while it runs; its monotonic clock goes on as it does. */
+
+const HOUR_S = 3_600;
+
+async function withSettableClock(): Promise<{ readonly locks: LockClient; set(offsetS: number): void; wallMs(): Promise<number> }> {
+  const directory = await newDirectory();
+  onTestFinished(() => removeDirectory(directory));
+  const offset = join(directory, 'offset');
+  const set = (seconds: number): void => writeFileSync(offset, `${seconds < 0 ? '' : '+'}${seconds}`);
+  set(0);
+  const library = readdirSync('/usr/lib')
+    .map((name) => `/usr/lib/${name}/faketime/libfaketime.so.1`)
+    .find((file) => existsSync(file));
+  if (library === undefined) throw new Error('the package faketime has no library here');
+  const faked = { FAKETIME_TIMESTAMP_FILE: offset, FAKETIME_NO_CACHE: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1', DONT_FAKE_MONOTONIC: '1' };
+  const gateway = await GatewayProcess.start(directory, { environment: { LD_PRELOAD: library, ...faked } });
+  const client = new GatewayClient(gateway.url);
+  onTestFinished(() => client.close());
+  const locks = new LockClient(client);
+  // What a lease that is taken now would show.
+  const wallMs = async (): Promise<number> => Date.parse(String((await client.lease('v/clock', { ttl_ms: 1_000 }))['granted_at']));
+  return { locks, set, wallMs };
+}
+
+it.each([
+  ['an hour back', -HOUR_S],
+  ['a day ahead', 24 * HOUR_S],
+])(
+  'a wall clock that is set %s neither extends a lease nor cuts it short, nor the grace of a break',
+  async (_, offsetS) => {
+    const { locks, set, wallMs } = await withSettableClock();
+    const startMs = performance.now();
+    const short = await locks.client.lease('v/short', { ttl_ms: 3_000 });
+    const grantedMs = performance.now();
+    const long = await locks.client.lease('v/long', { ttl_ms: 600_000 });
+    const broken = await locks.client.lease('v/broken', { ttl_ms: 600_000 });
+    expect((await locks.break('v/broken', { grace_ms: 3_000 })).status).toBe(202);
+    const announcedMs = performance.now();
+    set(offsetS);
+    // The process has the other time indeed.
+    expect(Math.abs((await wallMs()) - Date.now() - offsetS * 1_000)).toBeLessThan(60_000);
+
+    const [next, after] = await Promise.all(['v/short', 'v/broken'].map((name) => locks.acquire(name, { wait_ms: 60_000 })));
+    expect([next, after].map((answer) => answer && jsonOf<LeaseJson>(answer).state)).toEqual(['held', 'held']);
+    expect(performance.now() - startMs).toBeGreaterThanOrEqual(3_000);
+    expect(performance.now() - announcedMs).toBeLessThan(60_000);
+    expect(performance.now() - grantedMs).toBeLessThan(60_000);
+    expect(await locks.lease(short)).toMatchObject({ state: 'expired', reason: 'expired' });
+    expect(await locks.lease(broken)).toMatchObject({ state: 'broken' });
+    expect(verdictOf(await locks.renew(short))).toBe('409 lease_not_held');
+    const left = Number((await locks.lease(long))['expires_in_ms']);
+    expect(left).toBeLessThanOrEqual(600_000 - 3_000);
+    expect(left).toBeGreaterThan(500_000);
+  },
+  120_000,
+);
