@@ -133,8 +133,8 @@ export const LIMITS = {
   /** Staged files of one upload that are synced at the same time: less than the lane takes, so that others get their turn. */
   uploadSyncsMax: 4,
   volumeCallDeadlineMs: 4_000,
-  /** An fsync on a local disk under load waits longer than any other call. */
-  volumeSyncDeadlineMs: 10_000,
+  /** A local disk under load may take longer to change something, or to sync it, than a server that is well. */
+  localChangeDeadlineMs: 10_000,
   volumeInFlightDefault: 8,
   volumeQueueMax: 1_024,
   /** Names in the own directory that could not be removed while the volume hung, and are tried again. */

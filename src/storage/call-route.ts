@@ -1,13 +1,15 @@
 import * as fs from 'node:fs';
+import { LIMITS } from '../domain/limits.ts';
 import type { Descriptor } from './descriptor.ts';
 import { LaneError } from './errno.ts';
 import type { Lane } from './lane.ts';
 import { pool } from './pool-calls.ts';
 
 /**
- * The one switch between a local volume and any other. On a volume that is known to be local, short calls are made at once on the
- * caller's thread (a few microseconds; a trip through the thread pool costs more than the call), and only what waits for the disk goes
- * to the pool. On a network or unknown file system every call may hang, so every call goes through the volume's lane to the pool.
+ * The one switch between a local volume and any other. On a volume that is known to be local, looks are made at once on the caller's
+ * thread (a few microseconds; a trip through the thread pool costs more than the call). Whatever changes something, or waits for the disk, goes
+ * through the volume's lane to the pool: a local file system that is frozen for a snapshot, or whose device is dying, holds it for as long.
+ * On a network or unknown file system every call may hang, so every call goes there.
  */
 export class CallRoute {
   readonly local: boolean;
@@ -19,11 +21,16 @@ export class CallRoute {
     this.#lane = lane;
   }
 
-  /** A call that is short on a local disk. `late` gets what a call yields that came back after its caller was told that it failed. */
-  async short<T>(uses: readonly Descriptor[], now: () => T, pooled: () => Promise<T>, late?: (value: T) => void): Promise<T> {
+  /** A look: short on a local disk. `late` gets what a call yields that came back after its caller was told that it failed. */
+  async look<T>(uses: readonly Descriptor[], now: () => T, pooled: () => Promise<T>, late?: (value: T) => void): Promise<T> {
     if (!this.local) return this.pooled(uses, pooled, late);
     for (const used of uses) if (used.closed) throw new Error('a descriptor was used after it was closed');
     return now();
+  }
+
+  /** A call that changes something. A local disk under load may take longer for it than a server that is well. */
+  change<T>(uses: readonly Descriptor[], call: () => Promise<T>, late?: (value: T) => void): Promise<T> {
+    return this.pooled(uses, call, late, this.local ? LIMITS.localChangeDeadlineMs : undefined);
   }
 
   /** A call that waits for a disk or a server. Its descriptors are in use until it has really ended. */

@@ -1,5 +1,4 @@
 import * as fs from 'node:fs';
-import { LIMITS } from '../domain/limits.ts';
 import { type AttributeCalls, attributeCalls } from './attribute-calls.ts';
 import { CallRoute } from './call-route.ts';
 import { type At, Descriptor, procPath } from './descriptor.ts';
@@ -47,8 +46,8 @@ export interface FileCalls {
   names(directory: Descriptor, max: number): Promise<Buffer[]>;
 }
 
-/** Sent to the pool from this size on also on a local volume: below, the copy into the page cache is shorter than the trip. */
-const SHORT_WRITE_BYTES = 65_536;
+/** A file that is opened so may be changed; on a frozen file system the opening itself waits. */
+const MAY_CHANGE = fs.constants.O_WRONLY | fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_TRUNC;
 
 /**
  * The seconds that Node's `futimes` must be given for this time: it takes a double and cuts to microseconds, and a double near
@@ -74,12 +73,10 @@ class Calls implements FileCalls {
   }
 
   #open(uses: readonly Descriptor[], path: string | Buffer, flags: number, mode?: number): Promise<Descriptor> {
-    return this.#route.short(
-      uses,
-      () => new Descriptor(fs.openSync(path, flags, mode)),
-      async () => new Descriptor(await pool.open(path, flags, mode)),
-      (late) => void late.end(() => fs.close(late.fd, () => undefined)),
-    );
+    const opened = async (): Promise<Descriptor> => new Descriptor(await pool.open(path, flags, mode));
+    const late = (descriptor: Descriptor): void => void descriptor.end(() => fs.close(descriptor.fd, () => undefined));
+    if ((flags & MAY_CHANGE) !== 0) return this.#route.change(uses, opened, late);
+    return this.#route.look(uses, () => new Descriptor(fs.openSync(path, flags, mode)), opened, late);
   }
 
   openPath(path: string, flags: number): Promise<Descriptor> {
@@ -99,7 +96,7 @@ class Calls implements FileCalls {
   }
 
   fstat(descriptor: Descriptor): Promise<fs.BigIntStats> {
-    return this.#route.short(
+    return this.#route.look(
       [descriptor],
       () => fs.fstatSync(descriptor.fd, { bigint: true }),
       () => pool.fstat(descriptor.fd, { bigint: true }),
@@ -108,7 +105,7 @@ class Calls implements FileCalls {
 
   lstat(at: At): Promise<fs.BigIntStats> {
     const path = procPath(at);
-    return this.#route.short(
+    return this.#route.look(
       [at.dir],
       () => fs.lstatSync(path, { bigint: true }),
       () => pool.lstat(path, { bigint: true }),
@@ -116,7 +113,7 @@ class Calls implements FileCalls {
   }
 
   statfs(directory: Descriptor): Promise<fs.BigIntStatsFs> {
-    return this.#route.short(
+    return this.#route.look(
       [directory],
       () => fs.statfsSync(procFd(directory), { bigint: true }),
       () => pool.statfs(procFd(directory), { bigint: true }),
@@ -128,16 +125,9 @@ class Calls implements FileCalls {
   }
 
   async writeAll(descriptor: Descriptor, bytes: Uint8Array, position: number): Promise<void> {
-    const isShort = this.local && bytes.byteLength <= SHORT_WRITE_BYTES;
     for (let done = 0; done < bytes.byteLength; ) {
       const rest = done === 0 ? bytes : bytes.subarray(done);
-      const count = await (isShort
-        ? this.#route.short(
-            [descriptor],
-            () => fs.writeSync(descriptor.fd, rest, 0, rest.byteLength, position + done),
-            () => pool.write(descriptor.fd, rest, position + done),
-          )
-        : this.#route.pooled([descriptor], () => pool.write(descriptor.fd, rest, position + done)));
+      const count = await this.#route.change([descriptor], () => pool.write(descriptor.fd, rest, position + done));
       // A write of nothing without an error would loop for ever.
       if (count === 0) throw Object.assign(new Error('the volume took no byte of a write'), { code: 'EIO' });
       done += count;
@@ -145,86 +135,49 @@ class Calls implements FileCalls {
   }
 
   fsync(descriptor: Descriptor): Promise<void> {
-    return this.#route.pooled(
-      [descriptor],
-      () => pool.fsync(descriptor.fd),
-      undefined,
-      this.local ? LIMITS.volumeSyncDeadlineMs : LIMITS.volumeCallDeadlineMs,
-    );
+    return this.#route.change([descriptor], () => pool.fsync(descriptor.fd));
   }
 
   ftruncate(descriptor: Descriptor, sizeBytes: number): Promise<void> {
-    return this.#route.pooled([descriptor], () => pool.ftruncate(descriptor.fd, sizeBytes));
+    return this.#route.change([descriptor], () => pool.ftruncate(descriptor.fd, sizeBytes));
   }
 
   fchmod(descriptor: Descriptor, mode: number): Promise<void> {
-    return this.#route.short(
-      [descriptor],
-      () => fs.fchmodSync(descriptor.fd, mode),
-      () => pool.fchmod(descriptor.fd, mode),
-    );
+    return this.#route.change([descriptor], () => pool.fchmod(descriptor.fd, mode));
   }
 
   fchown(descriptor: Descriptor, uid: number, gid: number): Promise<void> {
-    return this.#route.short(
-      [descriptor],
-      () => fs.fchownSync(descriptor.fd, uid, gid),
-      () => pool.fchown(descriptor.fd, uid, gid),
-    );
+    return this.#route.change([descriptor], () => pool.fchown(descriptor.fd, uid, gid));
   }
 
   setMtime(descriptor: Descriptor, mtimeNs: bigint): Promise<void> {
     const seconds = futimesSeconds(mtimeNs);
-    return this.#route.short(
-      [descriptor],
-      () => fs.futimesSync(descriptor.fd, seconds, seconds),
-      () => pool.futimes(descriptor.fd, seconds, seconds),
-    );
+    return this.#route.change([descriptor], () => pool.futimes(descriptor.fd, seconds, seconds));
   }
 
   rename(from: At, to: At): Promise<void> {
     const [a, b] = [procPath(from), procPath(to)];
-    return this.#route.short(
-      [from.dir, to.dir],
-      () => fs.renameSync(a, b),
-      () => pool.rename(a, b),
-    );
+    return this.#route.change([from.dir, to.dir], () => pool.rename(a, b));
   }
 
   link(existing: At, made: At): Promise<void> {
     const [a, b] = [procPath(existing), procPath(made)];
-    return this.#route.short(
-      [existing.dir, made.dir],
-      () => fs.linkSync(a, b),
-      () => pool.link(a, b),
-    );
+    return this.#route.change([existing.dir, made.dir], () => pool.link(a, b));
   }
 
   unlink(at: At): Promise<void> {
     const path = procPath(at);
-    return this.#route.short(
-      [at.dir],
-      () => fs.unlinkSync(path),
-      () => pool.unlink(path),
-    );
+    return this.#route.change([at.dir], () => pool.unlink(path));
   }
 
   mkdir(at: At, mode = 0o777): Promise<void> {
     const path = procPath(at);
-    return this.#route.short(
-      [at.dir],
-      () => void fs.mkdirSync(path, mode),
-      () => pool.mkdir(path, mode),
-    );
+    return this.#route.change([at.dir], () => pool.mkdir(path, mode));
   }
 
   rmdir(at: At): Promise<void> {
     const path = procPath(at);
-    return this.#route.short(
-      [at.dir],
-      () => fs.rmdirSync(path),
-      () => pool.rmdir(path),
-    );
+    return this.#route.change([at.dir], () => pool.rmdir(path));
   }
 
   reflink(from: Descriptor, to: At): Promise<void> {
@@ -233,7 +186,7 @@ class Calls implements FileCalls {
   }
 
   openDirectory(directory: Descriptor): Promise<fs.Dir> {
-    return this.#route.short(
+    return this.#route.look(
       [directory],
       () => fs.opendirSync(procFd(directory), AS_BUFFERS),
       () => pool.opendir(procFd(directory), AS_BUFFERS),

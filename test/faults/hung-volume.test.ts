@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess, type GatewayProcessOptions } from '../support/gateway-process.ts';
 import { type Attempt, auditOf, History } from '../support/history.ts';
@@ -12,8 +12,8 @@ import { until } from '../support/until.ts';
 import { writeKinds } from '../support/write-kinds.ts';
 
 /**
- * Case B25: every change on a volume hangs in the kernel, as on an NFS mount whose server is gone (a frozen file system that passes for
- * one), while another volume of the same gateway must not notice.
+ * Case B25: every change on a volume hangs in the kernel, as on an NFS mount whose server is gone or a local disk that is frozen, while another
+ * volume of the same gateway must not notice.
  */
 
 interface Hanging {
@@ -24,7 +24,7 @@ interface Hanging {
 }
 
 /** Volumes `v` and `w` on the file system that will hang, and `sound` beside them. */
-async function hangable(): Promise<Hanging> {
+async function hangable(asNetwork: boolean): Promise<Hanging> {
   const directory = await newDirectory();
   const mount = mountImage('ext4', 64, ['-q']);
   onTestFinished(async () => {
@@ -38,7 +38,12 @@ async function hangable(): Promise<Hanging> {
   await mkdir(join(directory, 'sound'));
   const path = (volume: string): string => join(mount.path, volume);
   const yaml = `volumes:\n  v:\n    path: "${path('v')}"\n  w:\n    path: "${path('w')}"\n    range_writes: in-place\n  sound:\n    path: "{dir}/sound"\n`;
-  return { directory, mount, options: { yaml, asNetwork: [path('v'), path('w')], takeoverAfterMs: 1_000 }, history: new History(directory) };
+  return {
+    directory,
+    mount,
+    options: { yaml, asNetwork: asNetwork ? [path('v'), path('w')] : [], takeoverAfterMs: 1_000 },
+    history: new History(directory),
+  };
 }
 
 /** Everything that must go on beside a hung volume. */
@@ -72,103 +77,111 @@ async function settledOf(gateway: GatewayProcess, attempts: readonly Attempt[]):
   }
 }
 
+/** On a local disk it is frozen for a snapshot, or the device is dying. */
+const KINDS = [
+  { kind: 'network mount', asNetwork: true },
+  { kind: 'local disk', asNetwork: false },
+];
+
 describeWhere(cannotMount, 'B25: a volume that hangs', () => {
-  it('answers 503 with Retry-After to every kind of write, at once after the first; others go on; nothing was changed, and it comes back by itself', async () => {
-    const { mount, options, directory, history } = await hangable();
-    const gateway = await GatewayProcess.start(directory, options);
-    const kinds = writeKinds('hung');
-    for (const kind of kinds) await history.prepare(gateway.url, kind, false);
-    expect(await history.leftovers()).toEqual([]);
-    mount.freeze();
-    const attempts = kinds.map((kind) => history.begin(gateway.url, kind, null));
-    // Served while the first writes still wait for the volume to answer.
-    expect((await put(gateway.url, 'sound/beside.txt', 'sound')).status).toBe(201);
-    expect(attempts.filter(({ answer }) => answer !== undefined)).toEqual([]);
-    await expectOthersGoOn(gateway);
-    const answers = await Promise.all(attempts.map(({ done }) => done));
-    expect(answers.filter((answer) => answer?.status !== 503 || answer.headers['retry-after'] === undefined)).toEqual([]);
-    expect((await put(gateway.url, 'v/hung/replace.txt', 'at once')).json).toMatchObject({ code: 'volume_unavailable' });
-    await expectOthersGoOn(gateway);
-    mount.thaw();
-    await settledOf(gateway, attempts.filter(isUnknown));
-    await comesBack(gateway);
-    expect(await history.check(gateway.url, attempts, () => 'either')).toEqual([]);
-    expect(await history.writeNext(gateway.url, attempts)).toEqual([]);
-  });
-
-  it('hangs in the very change: 503 outcome_unknown, the resource takes no other write, and what became of it is told once the volume is back', async () => {
-    const { mount, options, directory, history } = await hangable();
-    const gateway = await GatewayProcess.start(directory, options);
-    const kinds = writeKinds('apply').filter(({ name }) => name !== 'range by copy-on-write');
-    for (const kind of kinds) await history.prepare(gateway.url, kind, false);
-    await gateway.hold('6.before_apply');
-    const attempts = kinds.map((kind) => history.begin(gateway.url, kind, null, () => gateway.nudge()));
-    await gateway.until(() => gateway.held().size === kinds.length);
-    mount.freeze();
-    await gateway.hold(null);
-    await expectOthersGoOn(gateway);
-    await Promise.all(attempts.map(({ done }) => done));
-    const unknown = attempts.filter(isUnknown);
-    // Whose call was still in line when the volume was given up was told a definite no, and who that is differs from run to run.
-    expect(unknown.length).toBeGreaterThanOrEqual(4);
-    const replaced = unknown.find(({ kind }) => kind.name === 'PUT that replaces');
-    expect((await get(gateway.url, `/v1/operations/${String(replaced?.answer?.json['operation_id'])}`)).json).toMatchObject({ outcome: 'unknown' });
-    expect(
-      (await send(gateway.url, { method: 'PUT', path: '/v1/files/v/apply/replace.txt', headers: { 'x-lock-wait-ms': '0' }, body: 'no' })).status,
-    ).toBeGreaterThanOrEqual(400);
-    mount.thaw();
-    await settledOf(gateway, attempts);
-    await comesBack(gateway);
-    expect(await history.check(gateway.url, attempts, () => 'either')).toEqual([]);
-    expect(await history.writeNext(gateway.url, attempts)).toEqual([]);
-  });
-
-  it('does not keep the process from ending when it is asked to', async () => {
-    const { mount, options, directory } = await hangable();
-    const gateway = await GatewayProcess.start(directory, options);
-    const { pid } = gateway;
-    mount.freeze();
-    const waiting = attempt(gateway.url, { method: 'PUT', path: '/v1/files/v/a.txt', body: 'hangs' });
-    await until(async () => (JSON.stringify((await get(gateway.url, '/readyz')).json).includes('does not answer') ? true : null));
-    gateway.signal('SIGTERM');
-    // Its thread inside of the frozen file system cannot be ended by anybody; all else of it is gone.
-    await until(() => (isOver(pid) ? true : null));
-    expect((await waiting)?.status ?? 503).toBe(503);
-    mount.thaw();
-    await gateway.ended();
-    const again = await GatewayProcess.start(directory, options);
-    expect((await put(again.url, 'v/a.txt', 'after')).status).toBe(201);
-    expect((await get(again.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
-  });
-
-  it('is taken over from a process that was killed and cannot die in it: the others are served at once, and its late writes are found', async () => {
-    const { mount, options, directory, history } = await hangable();
-    const gateway = await GatewayProcess.start(directory, options);
-    const kinds = writeKinds('late').filter(({ name }) => name !== 'range by copy-on-write');
-    for (const kind of kinds) await history.prepare(gateway.url, kind, false);
-    await gateway.hold('6.before_apply');
-    const attempts = kinds.map((kind) => history.begin(gateway.url, kind, null, () => gateway.nudge()));
-    await gateway.until(() => gateway.held().size === kinds.length);
-    mount.freeze();
-    await gateway.hold(null);
-    await until(() => (threadsInKernel(gateway.pid) > 0 ? true : null));
-    gateway.signal('SIGKILL');
-    const successor = await until(async () => {
-      const next = await GatewayProcess.spawn(directory, options);
-      await next.listening().catch(() => undefined);
-      return next.url === '' ? null : next;
+  describe.each(KINDS)('on a $kind', ({ asNetwork }) => {
+    it('answers 503 with Retry-After to every kind of write, at once after the first; others go on; nothing was changed, and it comes back by itself', async () => {
+      const { mount, options, directory, history } = await hangable(asNetwork);
+      const gateway = await GatewayProcess.start(directory, options);
+      const kinds = writeKinds('hung');
+      for (const kind of kinds) await history.prepare(gateway.url, kind, false);
+      expect(await history.leftovers()).toEqual([]);
+      mount.freeze();
+      const attempts = kinds.map((kind) => history.begin(gateway.url, kind, null));
+      // Served while the first writes still wait for the volume to answer.
+      expect((await put(gateway.url, 'sound/beside.txt', 'sound')).status).toBe(201);
+      expect(attempts.filter(({ answer }) => answer !== undefined)).toEqual([]);
+      await expectOthersGoOn(gateway);
+      const answers = await Promise.all(attempts.map(({ done }) => done));
+      expect(answers.filter((answer) => answer?.status !== 503 || answer.headers['retry-after'] === undefined)).toEqual([]);
+      expect((await put(gateway.url, 'v/hung/replace.txt', 'at once')).json).toMatchObject({ code: 'volume_unavailable' });
+      await expectOthersGoOn(gateway);
+      mount.thaw();
+      await settledOf(gateway, attempts.filter(isUnknown));
+      await comesBack(gateway);
+      expect(await history.check(gateway.url, attempts, () => 'either')).toEqual([]);
+      expect(await history.writeNext(gateway.url, attempts)).toEqual([]);
     });
-    expect(gateway.isRunning).toBe(true);
-    expect((await put(successor.url, 'v/late/replace.txt', 'no')).json).toMatchObject({ code: 'volume_unavailable' });
-    await expectOthersGoOn(successor);
-    mount.thaw();
-    // Only now are its sockets closed.
-    await gateway.ended();
-    await Promise.all(attempts.map(({ done }) => done));
-    await until(async () => ((await get(successor.url, '/v1/files/v/late/')).status === 200 ? true : null));
-    await until(async () => ((await get(successor.url, '/v1/files/w/late/')).status === 200 ? true : null));
-    expect(await history.check(successor.url, attempts, () => 'after')).toEqual([]);
-    expect(await history.writeNext(successor.url, attempts)).toEqual([]);
+
+    it('hangs in the very change: 503 outcome_unknown, the resource takes no other write, and what became of it is told once the volume is back', async () => {
+      const { mount, options, directory, history } = await hangable(asNetwork);
+      const gateway = await GatewayProcess.start(directory, options);
+      const kinds = writeKinds('apply').filter(({ name }) => name !== 'range by copy-on-write');
+      for (const kind of kinds) await history.prepare(gateway.url, kind, false);
+      await gateway.hold('6.before_apply');
+      const attempts = kinds.map((kind) => history.begin(gateway.url, kind, null, () => gateway.nudge()));
+      await gateway.until(() => gateway.held().size === kinds.length);
+      mount.freeze();
+      await gateway.hold(null);
+      await expectOthersGoOn(gateway);
+      await Promise.all(attempts.map(({ done }) => done));
+      const unknown = attempts.filter(isUnknown);
+      // Whose call was still in line when the volume was given up was told a definite no, and who that is differs from run to run.
+      expect(unknown.length).toBeGreaterThanOrEqual(4);
+      const replaced = unknown.find(({ kind }) => kind.name === 'PUT that replaces');
+      expect((await get(gateway.url, `/v1/operations/${String(replaced?.answer?.json['operation_id'])}`)).json).toMatchObject({ outcome: 'unknown' });
+      expect(
+        (await send(gateway.url, { method: 'PUT', path: '/v1/files/v/apply/replace.txt', headers: { 'x-lock-wait-ms': '0' }, body: 'no' })).status,
+      ).toBeGreaterThanOrEqual(400);
+      mount.thaw();
+      await settledOf(gateway, attempts);
+      await comesBack(gateway);
+      expect(await history.check(gateway.url, attempts, () => 'either')).toEqual([]);
+      expect(await history.writeNext(gateway.url, attempts)).toEqual([]);
+    });
+
+    it('does not keep the process from ending when it is asked to', async () => {
+      const { mount, options, directory } = await hangable(asNetwork);
+      const gateway = await GatewayProcess.start(directory, options);
+      const { pid } = gateway;
+      mount.freeze();
+      const waiting = attempt(gateway.url, { method: 'PUT', path: '/v1/files/v/a.txt', body: 'hangs' });
+      await until(async () => (JSON.stringify((await get(gateway.url, '/readyz')).json).includes('does not answer') ? true : null));
+      gateway.signal('SIGTERM');
+      // Its thread inside of the frozen file system cannot be ended by anybody; all else of it is gone.
+      await until(() => (isOver(pid) ? true : null));
+      expect((await waiting)?.status ?? 503).toBe(503);
+      mount.thaw();
+      await gateway.ended();
+      const again = await GatewayProcess.start(directory, options);
+      expect((await put(again.url, 'v/a.txt', 'after')).status).toBe(201);
+      expect((await get(again.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
+    });
+
+    it('is taken over from a process that was killed and cannot die in it: the others are served at once, and its late writes are found', async () => {
+      const { mount, options, directory, history } = await hangable(asNetwork);
+      const gateway = await GatewayProcess.start(directory, options);
+      const kinds = writeKinds('late').filter(({ name }) => name !== 'range by copy-on-write');
+      for (const kind of kinds) await history.prepare(gateway.url, kind, false);
+      await gateway.hold('6.before_apply');
+      const attempts = kinds.map((kind) => history.begin(gateway.url, kind, null, () => gateway.nudge()));
+      await gateway.until(() => gateway.held().size === kinds.length);
+      mount.freeze();
+      await gateway.hold(null);
+      await until(() => (threadsInKernel(gateway.pid) > 0 ? true : null));
+      gateway.signal('SIGKILL');
+      const successor = await until(async () => {
+        const next = await GatewayProcess.spawn(directory, options);
+        await next.listening().catch(() => undefined);
+        return next.url === '' ? null : next;
+      });
+      expect(gateway.isRunning).toBe(true);
+      expect((await put(successor.url, 'v/late/replace.txt', 'no')).json).toMatchObject({ code: 'volume_unavailable' });
+      await expectOthersGoOn(successor);
+      mount.thaw();
+      // Only now are its sockets closed.
+      await gateway.ended();
+      await Promise.all(attempts.map(({ done }) => done));
+      await until(async () => ((await get(successor.url, '/v1/files/v/late/')).status === 200 ? true : null));
+      await until(async () => ((await get(successor.url, '/v1/files/w/late/')).status === 200 ? true : null));
+      expect(await history.check(successor.url, attempts, () => 'after')).toEqual([]);
+      expect(await history.writeNext(successor.url, attempts)).toEqual([]);
+    });
   });
 });
 
