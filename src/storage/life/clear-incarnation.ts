@@ -13,8 +13,8 @@ export interface ClearDeps {
   readonly control: Descriptor;
   readonly own: IncarnationDirectory;
   /**
-   * Whether the old process, or its NFS client, may still reach a file of this name by its handle: as the source of a late LINK, or with bytes
-   * that are sent late. Such a file must die with the old directory; it goes on as a copy.
+   * Whether a file under this name may be the source of a late LINK: staged to be created, never to replace. A link names its
+   * source by file handle on NFS, so such a file must die with the old directory; it goes on as a copy.
    */
   readonly copies: (name: string) => boolean;
   /** Ends the old process on this host and waits for its end; false when that is impossible. Asked for `.nfs*` left-overs. */

@@ -21,12 +21,11 @@ export async function clearOldDirectories(
   const published = record.incarnations().filter((name) => name !== own.name);
   const left = title.left.filter((name) => name !== own.name && !published.includes(name));
   const unpublished = present.filter((name) => isIncarnationName(name) && !published.includes(name) && !left.includes(name));
-  const reachable = namesWithinReach(deps);
+  const created = createOnlyNames(deps);
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve));
   for (const old of [...published, ...left, ...(all ? unpublished : [])]) {
     // Of a stranger's files nobody knows which one was about to be linked.
-    const copies =
-      all || left.includes(old) ? (name: string) => reachable.has(name) || isStrangersStaged(name) : (name: string) => reachable.has(name);
+    const copies = all || left.includes(old) ? (name: string) => created.has(name) || isStrangersStaged(name) : (name: string) => created.has(name);
     await clearIncarnation({ calls, control, own, copies, endOldProcess, pause }, old);
     if (published.includes(old)) await record.gone(old);
     await title.gone(old);
@@ -35,18 +34,11 @@ export async function clearOldDirectories(
   return findingsOf(deps.policy.name, present, all ? [] : unpublished);
 }
 
-/**
- * Staged files that may yet be published, and that the old process or its client could still reach where they go. To be created: a link goes by
- * file handle on NFS and would not notice that its directory is gone. To replace, on a network mount: the staged file's sync ran beside the
- * intent's, and what a client was not told to be safe it may send again by file handle (trap X7), over whatever is in that file by then. Linux
- * sends everything before it sets the mtime, so this takes a mount that gives calls up (`soft`). Several files were synced before their intents.
- */
-function namesWithinReach({ record, calls }: StartContext): ReadonlySet<string> {
+/** Staged to be created: published by a link, which on NFS goes by file handle and would not notice that its directory is gone. */
+function createOnlyNames({ record }: StartContext): ReadonlySet<string> {
   const names = new Set<string>();
   for (const { plan, before, staged } of record.unsettled()) {
-    if (staged === null) continue;
-    const isReachable = plan.kind === 'create' || (plan.kind === 'several' && before === null) || (plan.kind === 'replace' && !calls.local);
-    if (isReachable) names.add(staged.name);
+    if (staged !== null && (plan.kind === 'create' || (plan.kind === 'several' && before === null))) names.add(staged.name);
   }
   return names;
 }

@@ -1,8 +1,11 @@
 import type { StagedFacts, TargetFacts } from '../../domain/file-facts.ts';
 import type { Intent } from '../../domain/intent.ts';
+import type { At } from '../descriptor.ts';
 import { factsOf } from '../target-kind.ts';
+import { copyInto } from './copy-into.ts';
 import { atPlace, change, isBefore, isInode, isVersion, type Settled, type SettleRoom, type Spot, settled } from './settle-room.ts';
 import { wholeStaged } from './staged-file.ts';
+import { copyNameOf } from './volume-names.ts';
 import { OPEN_READ, orAbsent, sha256Of, withOpen } from './whole-file.ts';
 
 /**
@@ -10,26 +13,27 @@ import { OPEN_READ, orAbsent, sha256Of, withOpen } from './whole-file.ts';
  * whole, else aborted; anything else is unknown and nothing is overwritten. A missing staged file proves nothing.
  */
 
-/**
- * PUT, COPY and copied range writes: `rename` over the target, or an exclusive `link` where it must not exist. A staged file that its writer
- * may still reach goes on as a copy (`clear-old-directories.ts`), so there its bytes tell it, not its inode.
- */
+/** PUT, COPY and copied range writes: `rename` over the target, or an exclusive `link` where it must not exist. */
 export function settlePublish(deps: SettleRoom, intent: Intent, how: 'rename' | 'link'): Promise<Settled> {
   const { staged } = intent;
   if (staged === null) return Promise.resolve(settled('unknown', null));
-  const isCopied = how === 'link' || !deps.room.calls.local;
   return atPlace(deps, intent.resource, async (spot) => {
     const now = await spot.look();
     // What stands there as before is not it, though its bytes may be the same.
     const isOld = isBefore(now, intent.before) && !isVersion(now, staged);
-    if (!isOld && (await isPublished(deps, spot, now, staged, isCopied ? 'bytes' : 'inode'))) {
+    if (!isOld && (await isPublished(deps, spot, now, staged, toldBy(deps, how)))) {
       await spot.sync();
       return settled('committed', now);
     }
     if (!isOld) return settled('unknown', now);
-    if ((await wholeStaged(deps, staged, isCopied ? 'copy' : 'original')) === null) return settled('aborted', now);
-    return publish(deps, spot, { staged, how, by: isCopied ? 'bytes' : 'inode', intent });
+    if ((await wholeStaged(deps, staged, how === 'link' ? 'copy' : 'original')) === null) return settled('aborted', now);
+    return publish(deps, spot, { staged, how, intent });
   });
+}
+
+/** What was published may be a copy of the staged file, which its bytes tell and not its inode. */
+function toldBy({ room }: SettleRoom, how: 'rename' | 'link'): 'inode' | 'bytes' {
+  return how === 'link' || !room.calls.local ? 'bytes' : 'inode';
 }
 
 /** Whether the staged file stands at the target, or (`bytes`: it may have been published from its copy) a file with its very bytes. */
@@ -55,22 +59,36 @@ export async function isPublished(
 async function publish(
   deps: SettleRoom,
   spot: Spot,
-  { staged, how, by, intent }: { staged: StagedFacts; how: 'rename' | 'link'; by: 'inode' | 'bytes'; intent: Intent },
+  { staged, how, intent }: { staged: StagedFacts; how: 'rename' | 'link'; intent: Intent },
 ): Promise<Settled> {
   const { calls } = deps.room;
-  const from = deps.directory.entry(staged.name);
   const outcome = await change(deps, async () => {
+    const from = how === 'link' ? deps.directory.entry(staged.name) : await beyondReach(deps, staged);
     await spot.withParents();
     // Without hard links the look before is all the exclusion there is; nothing else writes here before recovery is over.
     await (how === 'link' && deps.room.hardLinks ? calls.link(from, spot.at) : calls.rename(from, spot.at));
   });
   const now = await spot.look();
   const isOld = isBefore(now, intent.before) && !isVersion(now, staged);
-  if (outcome === 'made' || (!isOld && (await isPublished(deps, spot, now, staged, by)))) {
+  if (outcome === 'made' || (!isOld && (await isPublished(deps, spot, now, staged, toldBy(deps, how))))) {
     await spot.sync();
     return settled('finished', now);
   }
   return settled(outcome === 'refused' && isOld ? 'aborted' : 'unknown', now);
+}
+
+/**
+ * What takes the name of a replaced file after a start. Its staged file's sync ran beside the intent's, so on a network mount the old process's
+ * client may not have been told that all of it is safe, and what it was not told it may send again by file handle (trap X7), over whatever is in
+ * that file by then. So there a copy goes on. (Linux sends everything before it sets the mtime; it takes a mount that gives calls up.)
+ */
+async function beyondReach(deps: SettleRoom, staged: StagedFacts): Promise<At> {
+  const { calls } = deps.room;
+  const original = deps.directory.entry(staged.name);
+  if (calls.local || deps.verify === 'facts') return original;
+  const copy = deps.directory.entry(copyNameOf(staged.name));
+  await withOpen(calls, original, OPEN_READ, (source) => copyInto(calls, source, copy));
+  return copy;
 }
 
 /** DELETE: `rename(target, inc/trash)`. */
