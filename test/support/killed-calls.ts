@@ -1,3 +1,5 @@
+import { closeSync } from 'node:fs';
+import { Descriptor } from '../../src/storage/descriptor.ts';
 import type { FileCalls } from '../../src/storage/file-calls.ts';
 
 /** What a call answers once its process is dead. It is no error that product code knows, so nothing handles it. */
@@ -22,6 +24,7 @@ const CHANGES: ReadonlySet<string> = new Set([
 /** Counts the changes that a process makes and ends it before the `killAt`-th (0 = never). The journal counts through `step`. */
 export class KillSwitch {
   readonly #killAt: number;
+  readonly #opened = new Set<Descriptor>();
   #steps = 0;
 
   constructor(killAt: number) {
@@ -40,6 +43,12 @@ export class KillSwitch {
   step(): void {
     if (!this.dead) this.#steps += 1;
     if (this.dead) throw new Killed('killed');
+  }
+
+  /** What the kernel does for a process that is gone: an NFS client keeps a removed file for as long as somebody has it open. */
+  closeAll(): void {
+    for (const descriptor of this.#opened) descriptor.end(() => closeSync(descriptor.fd));
+    this.#opened.clear();
   }
 
   /** The real calls for as long as the process lives; a write that the kill meets is made in part. */
@@ -63,7 +72,9 @@ export class KillSwitch {
               throw thrown;
             }
           }
-          return Reflect.apply(member, target, args);
+          const made: unknown = await Reflect.apply(member, target, args);
+          if (made instanceof Descriptor) this.#opened.add(made);
+          return made;
         };
       },
     });

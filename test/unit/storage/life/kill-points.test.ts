@@ -100,6 +100,7 @@ async function writeUntil(scenario: Scenario, killAt: number): Promise<number> {
   } catch (thrown) {
     if (!living.kill.dead) throw thrown;
   }
+  living.kill.closeAll();
   return living.kill.steps - startSteps;
 }
 
@@ -110,6 +111,7 @@ async function recover(scenario: Scenario, writer: WriterState, kills: readonly 
       await (await living.open({ ...scenario.life, writer, killAt })).close();
     } catch (thrown) {
       if (!living.kill.dead) throw thrown;
+      living.kill.closeAll();
     }
   }
   const last = await living.open({ ...scenario.life, writer });
