@@ -101,7 +101,8 @@ describe('starting a volume', () => {
     const before = fs.readdirSync('/proc/self/fd').length;
     await (await living.open()).close();
     await living.start({ owner: 'gateway-2' });
-    expect(fs.readdirSync('/proc/self/fd').length).toBe(before);
+    // On a network mount a close of the first one may still have been under way.
+    expect(fs.readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(before);
   });
 });
 
@@ -215,11 +216,9 @@ describe('what recovery refuses to touch', () => {
     const [intent] = living.record.intents;
     const late = fs.openSync(living.control(writer.volume.incarnation, intent?.staged?.name ?? ''), 'r+');
     await writer.close();
-    for (const settlement of ['finished', 'committed']) {
-      await (await living.open({ network, writer: 'exited' })).close();
-      expect(living.record.outcomes).toMatchObject([{ settlement }]);
-      expect(living.read('a')).toBe('new bytes');
-    }
+    await (await living.open({ network, writer: 'exited' })).close();
+    expect(living.record.outcomes).toMatchObject([{ settlement: 'finished' }]);
+    expect(living.read('a')).toBe('new bytes');
     living.write('a', 'changed in place by the next holder');
     fs.writeSync(late, 'LATE', 0);
     fs.closeSync(late);
@@ -238,6 +237,8 @@ describe('what recovery refuses to touch', () => {
     await (await living.open({ network: true })).close();
     expect(living.record.outcomes).toMatchObject([{ settlement: 'finished' }]);
     expect([living.read('a'), fs.statSync(living.path('a')).ino === ino]).toEqual(['the same', false]);
+    await (await living.open({ network: true })).close();
+    expect(living.record.outcomes).toMatchObject([{ settlement: 'committed' }]);
   });
 
   it('aborts, and does not publish, a staged file whose bytes are not the ones that were hashed', async () => {
