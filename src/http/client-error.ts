@@ -36,7 +36,7 @@ export function clientErrorHandler(clock: Clock, newRequestId: () => string, ref
       socket.destroy();
       return;
     }
-    if (breaksRunningBody(socket)) return;
+    if (breaksRunningBody(socket, framingFault(error.code))) return;
     answered.add(socket);
     const requestId = newRequestId();
     const { code, detail } = verdict(error);
@@ -58,14 +58,28 @@ export function tunnelRefusal(clock: Clock, newRequestId: () => string) {
 }
 
 /** True when a request on this socket is still being answered: it learns that its body will not come. */
-function breaksRunningBody(socket: Socket): boolean {
+function breaksRunningBody(socket: Socket, malformed: string | null): boolean {
   const request = currentRequest(socket);
   if (request === undefined || request.complete || !announcesBody(request)) return false;
   const exchange = exchangeOf(request);
   exchange.broken = true;
+  exchange.malformed = malformed;
   exchange.whenBroken?.();
   return true;
 }
+
+/** What the client wrote wrongly in the middle of a body; `null` when its bytes only ended too early. */
+function framingFault(code: unknown): string | null {
+  if (typeof code !== 'string' || !code.startsWith('HPE_') || code === 'HPE_INVALID_EOF_STATE') return null;
+  return FRAMING_FAULTS[code] ?? 'The chunks of the body are not framed as RFC 9112, 7.1, asks.';
+}
+
+const FRAMING_FAULTS: Readonly<Record<string, string>> = {
+  HPE_INVALID_CHUNK_SIZE: 'The size of a chunk is not a hexadecimal number on a line of its own.',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'The extensions of the chunks are too long.',
+  HPE_HEADER_OVERFLOW: 'The trailer section after the body is too large.',
+  HPE_INVALID_HEADER_TOKEN: 'The trailer section after the body is not well-formed.',
+};
 
 function verdict(error: ParserError): { code: ErrorCode; detail: string } {
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return { code: 'upload_timeout', detail: 'The header section did not arrive in time.' };

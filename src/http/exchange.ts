@@ -9,6 +9,8 @@ export interface Exchange {
   unknownExpectation: boolean;
   /** The framing of the body broke, or the client closed its side in the middle of it. */
   broken: boolean;
+  /** What is wrong with that framing, in words; `null`: the bytes ended, or nothing is wrong. */
+  malformed: string | null;
   /** Whoever waits for the body is told here. */
   whenBroken: (() => void) | undefined;
 }
@@ -19,7 +21,7 @@ const current = new WeakMap<Socket, IncomingMessage>();
 export function exchangeOf(request: IncomingMessage): Exchange {
   let exchange = exchanges.get(request);
   if (exchange === undefined) {
-    exchange = { owesContinue: false, unknownExpectation: false, broken: false, whenBroken: undefined };
+    exchange = { owesContinue: false, unknownExpectation: false, broken: false, malformed: null, whenBroken: undefined };
     exchanges.set(request, exchange);
   }
   return exchange;

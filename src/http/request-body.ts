@@ -149,7 +149,7 @@ class Arrival {
   /** Ends normally only when every announced byte came (case B1): `complete` is set by the parser at the last one. */
   assertWhole(): void {
     if (this.#signal.aborted) throw this.#signal.reason;
-    if (this.ended ? !this.#request.complete : this.#cut && this.#request.readableLength === 0) throw incomplete();
+    if (this.ended ? !this.#request.complete : this.#cut && this.#request.readableLength === 0) throw broken(this.#request);
   }
 
   next(): Promise<void> {
@@ -174,7 +174,9 @@ class Arrival {
   }
 }
 
-function incomplete(): GatewayError {
+function broken(request: IncomingMessage): GatewayError {
+  const { malformed } = exchangeOf(request);
+  if (malformed !== null) return refuse('invalid_request', malformed);
   return refuse('incomplete_body', 'The connection ended before the whole body had arrived.');
 }
 

@@ -182,17 +182,41 @@ test('B2: a connection that is reset in the middle of a body never reaches the e
   expect(server.deps.writer.calls).toEqual([]);
 });
 
-test('broken chunk framing in the middle of a body is incomplete_body, in the usual form', async () => {
+test.each([
+  ['a size that is no number', 'zz\r\n', /size of a chunk/],
+  ['a size below zero', '-1\r\n', /size of a chunk/],
+  ['words', 'this is no chunk size\r\n', /size of a chunk/],
+  ['data longer than its size', '2\r\nmuch more\r\n', /chunks of the body/],
+  ['endless extensions', `2;${'x'.repeat(20_000)}\r\nab\r\n`, /extensions/],
+  ['a trailer that is no field', '0\r\nno field\r\n\r\n', /trailer section/],
+])('broken chunk framing is invalid_request and says what is wrong: %s', async (_what, bytes, detail) => {
   server = await start();
+  const failed = new Promise((resolve) => {
+    server.deps.writer.onFailure = resolve;
+  });
   const chunk = new Promise<void>((resolve) => {
     server.deps.writer.onChunk = () => resolve();
   });
   const client = server.raw();
   client.send(`${head('PUT /v1/files/demo/a.txt HTTP/1.1', 'Transfer-Encoding: chunked')}5\r\nhello\r\n`);
   await chunk;
-  client.send('this is no chunk size\r\n');
+  client.send(bytes);
   const answer = await client.answer();
-  expect([answer.status, code(answer.body)]).toEqual([400, 'incomplete_body']);
+  expect([answer.status, code(answer.body), answer.headers['connection']]).toEqual([400, 'invalid_request', 'close']);
+  expect(JSON.parse(answer.body)).toMatchObject({ detail: expect.stringMatching(detail) });
+  expect(await failed).toMatchObject({ code: 'invalid_request' });
+  expect(server.deps.writer.calls).toEqual([]);
+});
+
+test.each([
+  ['JSON', 'POST /v1/leases HTTP/1.1', 'Content-Type: application/json'],
+  ['a form', 'POST /v1/files/demo/in/ HTTP/1.1', 'Content-Type: multipart/form-data; boundary=xyz'],
+])('broken chunk framing of %s is told in the same words', async (_what, line, type) => {
+  server = await start();
+  const client = server.raw();
+  client.send(`${head(line, type, 'Transfer-Encoding: chunked')}zz\r\n`);
+  const answer = await client.answer();
+  expect(JSON.parse(answer.body)).toMatchObject({ status: 400, code: 'invalid_request', detail: expect.stringMatching(/size of a chunk/) });
 });
 
 test('B14: a half-open upload ends by the idle limit', async () => {
