@@ -47,7 +47,10 @@ export class SignedTokens {
     const [, decimal = '', leaseRef = '', mode = '', keyId = '', mac = ''] = FORM.exec(text) ?? [];
     const token = parseFencingToken(decimal);
     if (token === undefined) return null;
-    return { token, leaseRef, mode: mode === 'shared' ? 'shared' : 'exclusive', keyId, mac: Buffer.from(mac, 'base64url') };
+    const bytes = Buffer.from(mac, 'base64url');
+    // The last character has two bits that no byte is made of: with others than zero it would be a second spelling of the same token.
+    if (bytes.toString('base64url') !== mac) return null;
+    return { token, leaseRef, mode: mode === 'shared' ? 'shared' : 'exclusive', keyId, mac: bytes };
   }
 
   /** True when a key of ours made the signature over exactly these claims. Constant time. */

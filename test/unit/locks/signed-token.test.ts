@@ -30,6 +30,15 @@ describe('a signed token', () => {
     expect(read(`${number}.${ref}.${mode}.${id}.${'A'.repeat(43)}`)).toBe('forged');
   });
 
+  it('has one spelling: with the unused bits of its last character changed it is invalid', async () => {
+    const lab = signedLab();
+    const text = (await lab.acquire(A, {}, ann)).signedToken ?? '';
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+    const last = alphabet.indexOf(text.at(-1) ?? '');
+    expect(last % 4).toBe(0);
+    for (const bits of [1, 2, 3]) expect(lab.locks.writeLeases.readSigned(`${text.slice(0, -1)}${alphabet[last + bits]}`, A, 'ann')).toBe('invalid');
+  });
+
   it('of an older key is still read, of a removed one no more', async () => {
     const old = await signedLab([key('old', 7)]).acquire(A, {}, ann);
     const rotated = signedLab([key('new', 8), key('old', 7)]);
