@@ -16,6 +16,38 @@ export function sentValues(request: IncomingMessage, name: string): string[] {
   return values;
 }
 
+/**
+ * The fields that have one value and no list form (RFC 9110, 5.3), of those that are read here. Of most of these Node keeps the first and
+ * drops the rest without a word: a proxy in front may have gone by the last. Fields of our own are judged where they are read.
+ */
+const SINGLETONS: ReadonlyMap<string, string> = new Map(
+  [
+    'Authorization',
+    'Content-Range',
+    'Content-Type',
+    'Host',
+    'If-Modified-Since',
+    'If-Range',
+    'If-Unmodified-Since',
+    'Last-Event-ID',
+    'Origin',
+    'Range',
+    'Sec-Fetch-Site',
+  ].map((name) => [name.toLowerCase(), name]),
+);
+
+/** The first such field that was sent more than once; `null` when there is none. */
+export function repeatedSingleton({ rawHeaders }: IncomingMessage): string | null {
+  const seen = new Set<string>();
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = SINGLETONS.get(rawHeaders[i]?.toLowerCase() ?? '');
+    if (name === undefined) continue;
+    if (seen.has(name)) return name;
+    seen.add(name);
+  }
+  return null;
+}
+
 /** The one value of a header that may come once; `null` when absent. */
 export function singleValue(request: IncomingMessage, name: string, bytesMax: number): string | null {
   if (request.headers[name] === undefined) return null;
@@ -35,6 +67,15 @@ export function presentedToken(request: IncomingMessage): string | null {
   if (values.length !== 1 || value === undefined) throw refuse('invalid_token', 'X-Fencing-Token may be sent once.');
   if (value === '') throw refuse('invalid_token', 'X-Fencing-Token is empty. Leave the header out to write without a token.');
   if (value.length > LIMITS.signedTokenBytesMax) throw refuse('invalid_token', 'X-Fencing-Token is too long.');
+  return value;
+}
+
+/** The same for a token in a JSON body, by its member; `null` and absent are no token. Throws `invalid_token`. */
+export function tokenMember(value: unknown, name: string): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value !== 'string') throw refuse('invalid_token', `${name} is a string: the fencing token as it was given, in quotes.`);
+  if (value === '') throw refuse('invalid_token', `${name} is empty. Leave it out to go without a token.`);
+  if (value.length > LIMITS.signedTokenBytesMax) throw refuse('invalid_token', `${name} is too long.`);
   return value;
 }
 

@@ -66,10 +66,15 @@ describe('a token that is not a strict decimal is 400', () => {
   });
 
   it('also in the body of a move', async () => {
-    for (const value of ['0', '1e3', '-1']) {
-      expect(verdictOf(await gateway.client.post('/v1/moves', { from: 'v/dir/file', to: 'v/other', from_token: value }))).toBe('400 invalid_token');
+    for (const value of ['0', '1e3', '-1', '', 5, 4103.5, true, {}, ['7'], '9'.repeat(5_000)]) {
+      for (const member of ['from_token', 'to_token']) {
+        for (const verb of ['moves', 'copies'])
+          expect([value, verdictOf(await gateway.client.post(`/v1/${verb}`, { from: 'v/dir/file', to: 'v/other', [member]: value }))]).toEqual([
+            value,
+            '400 invalid_token',
+          ]);
+      }
     }
-    expect(verdictOf(await gateway.client.post('/v1/moves', { from: 'v/dir/file', to: 'v/other', to_token: 5 }))).toBe('400 invalid_request');
   });
 
   it('surrounding blanks belong to the header, not to the token', async () => {

@@ -1,3 +1,4 @@
+import { tokenMember } from '../header-values.ts';
 import { answers } from '../schemas/common.ts';
 import { FILE_ANSWER_HEADERS, FileAnswerBody, TransferBody, WRITE_CODES, WriteHeaders } from '../schemas/files.ts';
 import type { RouteOptions, TypedApp } from '../typed-app.ts';
@@ -37,7 +38,8 @@ export function transferRoutes(app: TypedApp, { deps }: RouteOptions): void {
         // The record of a refusal is about the name that would have been written.
         request.state.subject = { volume: to.volume, path: to.path };
         const envelope = envelopeOf(deps, request, reply, url);
-        const transfer = { from, to, overwrite: body.overwrite ?? false, fromToken: body.from_token ?? null, toToken: body.to_token ?? null };
+        const tokens = { fromToken: tokenMember(body.from_token, 'from_token'), toToken: tokenMember(body.to_token, 'to_token') };
+        const transfer = { from, to, overwrite: body.overwrite ?? false, ...tokens };
         handOver(request);
         return sendAnswer(reply, action === 'move' ? await deps.writer.moveFile(envelope, transfer) : await deps.writer.copyFile(envelope, transfer));
       },

@@ -46,13 +46,20 @@ export const Entry = Type.Object(
 export const Listing = Type.Object({ entries: Type.Array(Entry), next_cursor: nullableString() }, { title: 'Listing' });
 export type ListingBody = Static<typeof Listing>;
 
+/** Documented here; judged by `tokenMember`, as the header is: what is wrong with a token is `invalid_token`, whatever type it has. */
+const TokenMember = Type.Unknown({
+  type: ['string', 'null'],
+  minLength: 1,
+  maxLength: LIMITS.signedTokenBytesMax,
+  description: 'Fencing token of this name, as it was given; null is the same as leaving it out',
+});
 export const TransferBody = Type.Object(
   {
     from: ResourceName,
     to: ResourceName,
     overwrite: Type.Optional(Type.Boolean({ default: false })),
-    from_token: Type.Optional(Type.Union([Type.Null(), Type.String({ minLength: 1, maxLength: LIMITS.signedTokenBytesMax })])),
-    to_token: Type.Optional(Type.Union([Type.Null(), Type.String({ minLength: 1, maxLength: LIMITS.signedTokenBytesMax })])),
+    from_token: Type.Optional(TokenMember),
+    to_token: Type.Optional(TokenMember),
   },
   { additionalProperties: false, title: 'Transfer' },
 );
