@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import { GatewayError, refuse } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { assertIdentityCoding } from '../envelope.ts';
 import { announcesBody, bodyIsOutstanding, declaredBytesOf, exchangeOf } from '../exchange.ts';
 import type { HttpDeps } from '../http-deps.ts';
 import { RequestBody } from '../request-body.ts';
@@ -35,6 +36,7 @@ export const bodies = fp(
     });
     app.addHook('preParsing', async (request, reply, payload) => {
       if (!announcesBody(request.raw) || request.routeOptions.config.streams === true || request.is404) return payload;
+      assertIdentityCoding(request.raw);
       return Readable.from(jsonBody(deps, request, reply).open(), { objectMode: false });
     });
     app.addHook('preValidation', async (request) => {
