@@ -103,6 +103,16 @@ test.each([
   [`Idempotency-Key: ${'k'.repeat(256)}`],
   ['Idempotency-Key: a', 'Idempotency-Key: b'],
   ['Idempotency-Key: ""'],
+  ['X-Lease-Id: a', 'X-Lease-Id: a'],
+  ['X-Client-Id: a', 'X-Client-Id: b'],
+  ['X-Lock-Wait-Ms: 0', 'X-Lock-Wait-Ms: 0'],
+  ['X-Lease-Keepalive: true', 'X-Lease-Keepalive: true'],
+  ['Authorization: Bearer one', 'Authorization: Bearer two'],
+  ['authorization: Bearer one', 'AUTHORIZATION: Bearer one'],
+  ['Content-Type: text/plain', 'Content-Type: text/html'],
+  ['If-Unmodified-Since: Thu, 01 Jan 2026 00:00:00 GMT', 'If-Unmodified-Since: Fri, 01 Jan 2100 00:00:00 GMT'],
+  ['Origin: http://localhost', 'Origin: http://evil.example'],
+  ['Sec-Fetch-Site: same-origin', 'Sec-Fetch-Site: cross-site'],
   ['Content-Range: bytes 0-4/5'],
   [`X-Client-Id: ${'c'.repeat(257)}`],
   ['X-Client-Id: \u00ff\u00fe'],
@@ -117,6 +127,22 @@ test.each([
   const answer = await client.answer();
   expect([answer.status, (JSON.parse(answer.body) as { code: string }).code]).toEqual([400, 'invalid_request']);
   expect(server.deps.writer.calls).toEqual([]);
+});
+
+test('fields that are lists may come in several lines, and every one of them counts', async () => {
+  const [sha256, sha512] = [SHA256, `sha-512=:${Buffer.alloc(64, 1).toString('base64')}:`];
+  await put('If-Match: "a"', 'If-Match: "b", "c"', 'If-None-Match: "d"', 'If-None-Match: "e"', `Content-Digest: ${sha256}`, `Content-Digest: ${sha512}`);
+  expect(envelope()).toMatchObject({
+    ifMatch: ['"a"', '"b"', '"c"'],
+    ifNoneMatch: ['"d"', '"e"'],
+    digests: { content: { sha256: expect.any(String), sha512: '01'.repeat(64) } },
+  });
+});
+
+test('of a read, too, a field that has one value is refused when it comes twice', async () => {
+  for (const field of ['Range: bytes=0-0', 'If-Range: "a"', 'If-Modified-Since: Thu, 01 Jan 2026 00:00:00 GMT', 'Authorization: Bearer a'])
+    expect(await send('GET /v1/files/demo/a.txt', [field, field])).toMatchObject({ status: 400, code: 'invalid_request' });
+  expect(await send('GET /v1/watch/demo/a.txt', ['Last-Event-ID: 1', 'Last-Event-ID: 2'])).toMatchObject({ status: 400, code: 'invalid_request' });
 });
 
 test.each([
@@ -190,6 +216,27 @@ test.each([
 ] as const)('PATCH with %j is %s', async (headers, code, status) => {
   expect(await send('PATCH /v1/files/demo/a.txt', headers, 'hello')).toMatchObject({ status, code });
   expect(server.deps.writer.calls).toEqual([]);
+});
+
+test.each([
+  ['POST /v1/copies', '{"from":"demo/a","to":"demo/b"}'],
+  ['POST /v1/moves', '{"from":"demo/a","to":"demo/b"}'],
+  ['POST /v1/leases', '{"resource":"demo/a"}'],
+  ['POST /v1/leases/secret/renew', '{"ttl_ms":5000}'],
+  ['POST /v1/leases/secret/convert', '{"mode":"shared"}'],
+  ['POST /v1/sessions', '{}'],
+  ['POST /v1/sessions/heartbeats', '{"session_ids":["s"]}'],
+  ['POST /v1/admin/locks/break', '{"resource":"demo/a","reason":"stuck"}'],
+  ['POST /v1/admin/fences/rebase', '{"reason":"restored"}'],
+])('%s refuses a coded body as a file would be refused, and takes identity', async (line, body) => {
+  const sent = (coding: string) => send(line, ['Content-Type: application/json', `Content-Encoding: ${coding}`], body);
+  for (const coding of ['gzip', 'br', 'identity, gzip'])
+    expect(await sent(coding)).toMatchObject({ status: 415, code: 'unsupported_media_type' });
+  expect((await sent('identity')).status).toBeLessThan(300);
+});
+
+test('a request without a body has nothing that could be coded', async () => {
+  expect((await send('POST /v1/leases/secret/renew', ['Content-Encoding: gzip'])).status).toBe(200);
 });
 
 test('a coded body is 415, identity is not', async () => {

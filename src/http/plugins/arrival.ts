@@ -4,7 +4,7 @@ import { refuse } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type BrowserRules, hostRefusal, isAllowedOrigin, originRefusal } from '../browser-rules.ts';
 import { exchangeOf } from '../exchange.ts';
-import { sentValues } from '../header-values.ts';
+import { repeatedSingleton } from '../header-values.ts';
 import type { HttpDeps } from '../http-deps.ts';
 import { newState } from '../request-state.ts';
 import { authorityOf } from '../request-target.ts';
@@ -40,9 +40,9 @@ function foreignHost(rules: BrowserRules, request: FastifyRequest): Error | null
 
 function protocolRefusal(request: FastifyRequest): Error | null {
   const { raw } = request;
-  const { length: hosts } = sentValues(raw, 'host');
-  if (hosts > 1) return refuse('invalid_request', 'Host may be sent once.');
-  if (hosts === 0 && raw.httpVersion === '1.1') return refuse('invalid_request', 'HTTP/1.1 needs a Host header.');
+  const repeated = repeatedSingleton(raw);
+  if (repeated !== null) return refuse('invalid_request', `${repeated} may be sent once.`);
+  if (raw.headers.host === undefined && raw.httpVersion === '1.1') return refuse('invalid_request', 'HTTP/1.1 needs a Host header.');
   if (request.originalUrl.length > LIMITS.uriBytesMax) return refuse('uri_too_long', `A URL may have ${LIMITS.uriBytesMax} bytes.`);
   if (!knownCoding(raw.headers['transfer-encoding'])) return refuse('invalid_request', 'The only Transfer-Encoding that is known here is chunked.');
   if (request.originalUrl === '*' && request.method !== 'OPTIONS') return refuse('invalid_path', 'Only OPTIONS may ask about *.');
