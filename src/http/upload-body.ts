@@ -41,6 +41,8 @@ export class MultipartUpload implements UploadBody {
         const { done, value: part } = await silence.bounded(parts.next());
         if (done === true) break;
         if (part.type !== 'file') throw refuse('invalid_request', 'Every part of the form must be a file with a file name.');
+        // What the parser makes of bytes that are no UTF-8: several such names would be one, and none of them the client's.
+        if (part.filename?.includes('\ufffd') === true) throw refuse('invalid_path', 'A file name of the form is not valid UTF-8.');
         files += 1;
         yield { filename: part.filename, body: fileBytes(part, silence) };
       }

@@ -40,6 +40,23 @@ test('a name with a separator is handed on whole, for the writer to refuse', asy
 });
 
 test.each([
+  ['alone', [0xff]],
+  ['half of a character', [0x61, 0xc3]],
+  ['an overlong form', [0xc0, 0xaf]],
+  ['a surrogate', [0xed, 0xa0, 0x80]],
+])('a name that is not UTF-8 is 400 invalid_path and never stored under another name: %s', async (_what, name) => {
+  const [before = '', after = ''] = part('#.txt', 'x').split('#');
+  const body = Buffer.concat([Buffer.from(before), Buffer.from(name), Buffer.from(after + END)]);
+  const answer = await server.fetch('/v1/files/demo/in/', {
+    method: 'POST',
+    body,
+    headers: { 'content-type': `multipart/form-data; boundary=${B}` },
+  });
+  expect(await codeOf(answer)).toEqual([400, 'invalid_path']);
+  expect(server.deps.writer.calls).toEqual([]);
+});
+
+test.each([
   ['B19: no closing delimiter', part('a.txt', 'one')],
   ['B19: cut inside a part', part('a.txt', 'one').slice(0, -2)],
   ['B19: cut inside the head of a part', `--${B}\r\nContent-Disposition: form-da`],
