@@ -37,7 +37,7 @@ function invalid(detail: string): GatewayError {
 export function assertSegment(segment: string): void {
   if (segment === '') throw invalid('The path has an empty segment.');
   if (segment === '.' || segment === '..') throw invalid('The path has a "." or ".." segment.');
-  if (segment.includes('/')) throw invalid('A segment of the path contains an encoded slash.');
+  if (segment.includes('/')) throw invalid('A segment of the path contains a slash.');
   if (segment.includes('\\')) throw invalid('The path contains a backslash.');
   if (CONTROL.test(segment)) throw invalid('The path contains a control character.');
   if (LONE_SURROGATE.test(segment)) throw invalid('The path is not valid Unicode.');
