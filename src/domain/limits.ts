@@ -188,6 +188,8 @@ export const LIMITS = {
   contactPollMs: 100,
   /** How often a child is made again whose parent is gone again. */
   zookeeperCreatesMax: 5,
+  /** Resource nodes that are remembered to be there; one more than this is made again in vain. */
+  zookeeperKnownNodesMax: 100_000,
   /** How many version-checked changes of one node may be overtaken by somebody else's. */
   zookeeperSetsMax: 20,
 

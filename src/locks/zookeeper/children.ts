@@ -1,5 +1,6 @@
 import type { LeaseMode } from '../../domain/lease.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { KnownNodes } from './known-nodes.ts';
 import { byArrival, type Child, contenderPrefix, parseChild } from './lock-node.ts';
 import { type ZkClient, ZkError } from './zk-client.ts';
 
@@ -18,17 +19,18 @@ const NOTHING = new Uint8Array();
 export class Children {
   readonly #client: ZkClient;
   readonly #path: string;
-  #nodeKnown = false;
+  readonly #known: KnownNodes;
   readonly #czxids = new Map<string, bigint>();
 
-  constructor(client: ZkClient, path: string) {
+  constructor(client: ZkClient, path: string, known: KnownNodes) {
     this.#client = client;
     this.#path = path;
+    this.#known = known;
   }
 
   /** The resource's node may be gone. */
   unknown(): void {
-    this.#nodeKnown = false;
+    this.#known.forget(this.#path);
   }
 
   /**
@@ -39,7 +41,7 @@ export class Children {
     if (owner.doubtful && (await this.#found(owner))) return;
     const prefix = `${this.#path}/${contenderPrefix({ guid: owner.guid, mode: owner.mode, priority })}`;
     for (let tries = 0; tries < LIMITS.zookeeperCreatesMax; tries += 1) {
-      const node = this.#nodeKnown ? null : this.#makeNode();
+      const node = this.#known.has(this.#path) ? null : this.#makeNode();
       owner.doubtful = true;
       try {
         const { path } = await this.#client.create(prefix, NOTHING, 'ephemeral_sequential');
@@ -52,7 +54,7 @@ export class Children {
         owner.doubtful = !known;
         await node;
         if (!(thrown instanceof ZkError) || thrown.failure !== 'no_node') throw thrown;
-        this.#nodeKnown = false;
+        this.unknown();
       }
     }
     throw new ZkError('unknown', 'the node of the resource is deleted again and again');
@@ -101,7 +103,7 @@ export class Children {
 
   /** Nobody needs the node: removed if nobody has touched it, so that its counter begins anew. */
   forget(version: number): void {
-    this.#nodeKnown = false;
+    this.unknown();
     // Whatever comes of it: the next one who needs the node makes it.
     this.#client.remove(this.#path, version).catch(() => undefined);
   }
@@ -148,6 +150,6 @@ export class Children {
         throw thrown;
       }
     }
-    this.#nodeKnown = true;
+    this.#known.note(this.#path);
   }
 }

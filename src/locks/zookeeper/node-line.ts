@@ -2,18 +2,28 @@ import type { Claim } from '../coordinator.ts';
 import type { Contender, ResourceEntry } from '../embedded/resource-entry.ts';
 import { ChildWatches } from './child-watches.ts';
 import { Children } from './children.ts';
-import { unavailable } from './contact-refusals.ts';
-import { LockDelay } from './lock-delay.ts';
+import type { KnownNodes } from './known-nodes.ts';
+import { SEQUENCE_RENEW } from './lock-node.ts';
 import { foreignOf, type InspectedLine } from './node-inspection.ts';
-import { isSpent, lookAt, type View } from './node-look.ts';
-import { NumberRequests } from './number-requests.ts';
+import { isSpent, lookAt, type Versioned, type View } from './node-look.ts';
+import { OwnWishes } from './own-wishes.ts';
 import { decide } from './protocol.ts';
 import type { HolderEntry, NextState, NodeState } from './resource-node.ts';
 import { type NodeLineHost, newStand, type Stand, standAnew } from './stand.ts';
-import { childless, keptChildren, names, noteChildren, queueing, upgraderTarget, waitingByChild, weakened } from './stands.ts';
+import {
+  childless,
+  everyLeaves,
+  keptChildren,
+  leftWithout,
+  newlyWaiting,
+  noteChildren,
+  queueing,
+  upgraderTarget,
+  waitingByChild,
+  weakened,
+} from './stands.ts';
 import { StepLoop } from './step-loop.ts';
 import { setGrant, setState, setUpgrade } from './version-checked.ts';
-import { wantedState } from './wanted-state.ts';
 
 /**
  * Our claims at the node of one resource: looks, decides by `protocol.ts`, and changes the node by version-checked `set` (R1, R7).
@@ -26,24 +36,23 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   readonly #host: NodeLineHost<C>;
   readonly #children: Children;
   readonly #stands = new Map<string, Stand<C>>();
-  readonly #numbers = new NumberRequests();
+  readonly #wishes: OwnWishes<C>;
   readonly #watches: ChildWatches;
-  readonly #looked: (() => void)[] = [];
   readonly #steps: StepLoop;
   #doubt = false;
-  readonly #delay: LockDelay;
-  #breakUntilMs: number | null = null;
+  /** What the node had after our last grant, until somebody looks again. */
+  #written: Versioned | null = null;
 
-  constructor(host: NodeLineHost<C>, entry: ResourceEntry<C>, path: string) {
+  constructor(host: NodeLineHost<C>, entry: ResourceEntry<C>, path: string, known: KnownNodes) {
     this.#host = host;
     this.entry = entry;
     this.path = path;
-    this.#children = new Children(host.client, path);
+    this.#children = new Children(host.client, path, known);
     this.#watches = new ChildWatches(host.client, path);
-    this.#delay = new LockDelay(host.clock, entry, () => this.nudge());
+    this.#wishes = new OwnWishes(host.clock, entry, this.#stands, () => this.nudge());
     this.#steps = new StepLoop({
       clock: host.clock,
-      step: () => this.#step(),
+      step: () => this.#lookAndAct(),
       over: () => host.over(),
       onFailed: () => {
         this.#doubt = true;
@@ -68,14 +77,14 @@ export class NodeLine<C extends Claim> implements InspectedLine {
 
   /** A break's grace period begins, or is over (`null`): the node says so, for whoever looks at it. */
   breaking(untilMs: number | null): void {
-    this.#breakUntilMs = untilMs;
+    this.#wishes.breakUntilMs = untilMs;
     this.entry.closed = untilMs !== null;
     this.nudge();
   }
 
   /** Mints a number that nobody gets. */
   fence(): Promise<bigint> {
-    const minted = this.#numbers.ask();
+    const minted = this.#wishes.number();
     this.nudge();
     return minted;
   }
@@ -83,9 +92,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   /** Resolves after a look that began with `sync` (R26). */
   refresh(): Promise<void> {
     this.#doubt = true;
-    const looked = new Promise<void>((resolve) => this.#looked.push(resolve));
-    this.nudge();
-    return looked;
+    return this.#steps.next();
   }
 
   stand(claim: C): Stand<C> | null {
@@ -102,7 +109,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   }
 
   get idle(): boolean {
-    return !this.#steps.running && this.#stands.size === 0 && this.#numbers.count === 0 && !this.#delay.running && this.entry.idle;
+    return !this.#steps.running && this.#stands.size === 0 && this.#wishes.none && this.entry.idle;
   }
 
   /** A watch on a child fired. */
@@ -122,15 +129,8 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   }
 
   stop(): void {
-    this.#delay.stop();
-    for (const done of this.#looked.splice(0)) done();
-    this.#numbers.reject(unavailable());
-  }
-
-  async #step(): Promise<void> {
-    const asked = this.#looked.length;
-    await this.#lookAndAct();
-    for (const done of this.#looked.splice(0, asked)) done();
+    this.#steps.release();
+    this.#wishes.stop();
   }
 
   #rest(): void {
@@ -141,26 +141,29 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   }
 
   async #lookAndAct(): Promise<void> {
+    if (await this.#giveBack()) return;
     const view = await this.#look();
-    if (view === null) {
-      this.nudge();
-      return;
-    }
+    if (view === null) return this.nudge();
     this.view = view;
     this.entry.foreign = foreignOf(view.children);
     noteChildren(this.#stands.values(), view.children, (stand) => this.#childGone(stand));
     this.#adopt(view);
-    if (view.state.delay === null) this.#delay.cleared();
-    const { upgrader } = this.entry;
-    const wishes = { stands: this.#stands, upgrader, delayOver: this.#delay.over, breakUntilMs: this.#breakUntilMs };
-    const next = wantedState(view.state, wishes) ?? (this.#numbers.count > 0 ? view.state : null);
-    if (next !== null) {
-      await this.#change(view, next);
-      return;
-    }
+    this.#wishes.seen(view.state);
+    const next = this.#wishes.next(view.state);
+    if (next !== null) return this.#change(view, next);
     await this.#removeLeft(view.state);
     if (this.#host.mayGrant(this.entry)) await this.#decide(view);
     else this.#announce(view.state);
+  }
+
+  /** All of ours leave, and the last change was ours: its version says whether the node still has what it wrote, so nobody need look. */
+  async #giveBack(): Promise<boolean> {
+    const last = this.#written;
+    this.#written = null;
+    if (last === null || this.#doubt || this.#steps.awaited > 0 || !everyLeaves(this.#stands.values())) return false;
+    const next = this.#wishes.next(last.state);
+    if (next !== null) await this.#change(last, next);
+    return next !== null;
   }
 
   async #look(): Promise<View | null> {
@@ -183,7 +186,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   #nodeGone(): null {
     this.#children.unknown();
     for (const stand of this.#stands.values()) if (stand.phase !== 'joining') this.#childGone(stand);
-    if (this.#stands.size === 0) this.#numbers.answer(this.#numbers.count, 0n);
+    if (this.#stands.size === 0) this.#wishes.nodeGone();
     return null;
   }
 
@@ -222,24 +225,27 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     this.#host.took(stand, mzxid);
   }
 
-  async #change(view: View, next: NextState): Promise<void> {
-    const asked = this.#numbers.count;
-    this.nudge();
+  async #change(view: Versioned, next: NextState): Promise<void> {
+    const asked = this.#wishes.numbers;
     const stat = await setState(this.#host.client, this.path, next, view.version);
-    if (stat === null) return;
-    this.#numbers.answer(asked, stat.mzxid);
-    if (next.delay === null) this.#delay.cleared();
-    else if (next.delay.untilMs === null) this.#delay.begin(next.delay.ms);
+    if (stat === null) return this.nudge();
+    this.#wishes.changed(next, asked, stat.mzxid);
     await Promise.all(weakened(view.state, next, this.#stands).map((stand) => this.#children.touch(stand)));
     await this.#removeLeft(next);
+    this.#goOn();
+  }
+
+  /** Another look, unless nobody of ours needs one: whoever comes next looks anyway. */
+  #goOn(): void {
+    if (this.#stands.size > 0 || this.#wishes.numbers > 0 || (this.view?.cversion ?? 0) > SEQUENCE_RENEW) this.nudge();
   }
 
   /** Deletes the children of those who left and hold nothing in the node. */
   async #removeLeft(state: Pick<NextState, 'holders'>): Promise<void> {
-    const left = [...this.#stands.values()].filter(({ phase }) => phase === 'leaving').filter(({ claim }) => !names(state, claim));
+    const left = leftWithout(state, this.#stands.values());
     await Promise.all(left.map((stand) => this.#children.leave(stand)));
     for (const { claim } of left) this.#stands.delete(claim.leaseRef);
-    if (left.length > 0) this.nudge();
+    if (left.length > 0) this.#goOn();
   }
 
   async #decide(view: View): Promise<void> {
@@ -247,7 +253,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     const own = waitingByChild(this.#stands.values());
     const step = decide({ state, children: [...view.children, ...keptChildren(state, this.#stands)], own: new Set(own.keys()) });
     if (step.kind === 'clear') await this.#change(view, step.next);
-    else if (step.kind === 'delayed') this.#delay.begin(state.delay?.ms ?? 0);
+    else if (step.kind === 'delayed') this.#wishes.heldBack(state);
     else if ((step.kind === 'upgrade' || step.kind === 'grant') && !(await this.#isCleared(view))) return;
     else if (step.kind === 'upgrade') await this.#upgrade(view, step.holder);
     else if (step.kind === 'grant') await this.#grant(view, own.get(step.child.name));
@@ -263,14 +269,15 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   }
 
   async #grant(view: View, stand: Stand<C> | undefined): Promise<void> {
-    this.nudge();
-    if (stand === undefined) return;
-    if (!stand.claim.isLive()) {
-      this.#host.lapsed(stand);
+    if (stand === undefined || !stand.claim.isLive()) {
+      this.nudge();
+      if (stand !== undefined) this.#host.lapsed(stand);
       return;
     }
-    const mzxid = await setGrant(this.#host.client, this.path, view, stand);
-    if (mzxid !== null && stand.phase === 'waiting' && this.#host.mayGrant(this.entry)) this.#take(stand, mzxid);
+    const granted = await setGrant(this.#host.client, this.path, view, stand);
+    if (granted !== null && stand.phase === 'waiting' && this.#host.mayGrant(this.entry)) this.#take(stand, granted.mzxid);
+    this.#written = granted?.now ?? null;
+    if (stand.phase !== 'holding' || this.#stands.size > 1) this.nudge();
   }
 
   async #upgrade(view: View, holder: HolderEntry): Promise<void> {
@@ -288,10 +295,6 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   #announce(state: NodeState): void {
     const { upgrader } = this.entry;
     if (upgrader !== null && upgrader.leaseRef === state.upgrade) upgrader.waits();
-    for (const stand of this.#stands.values()) {
-      if (stand.announced || stand.phase !== 'waiting') continue;
-      stand.announced = true;
-      this.#host.waits(stand);
-    }
+    for (const stand of newlyWaiting(this.#stands.values())) this.#host.waits(stand);
   }
 }

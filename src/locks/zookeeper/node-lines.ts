@@ -2,6 +2,7 @@ import type { Resource } from '../../domain/resource.ts';
 import type { Claim } from '../coordinator.ts';
 import { ResourceEntry } from '../embedded/resource-entry.ts';
 import { znodePath } from '../znode-path.ts';
+import { KnownNodes } from './known-nodes.ts';
 import { NodeLine } from './node-line.ts';
 import type { NodeLineHost } from './stand.ts';
 
@@ -10,6 +11,7 @@ export class NodeLines<C extends Claim> {
   readonly #root: string;
   readonly #byKey = new Map<string, NodeLine<C>>();
   readonly #byPath = new Map<string, NodeLine<C>>();
+  readonly #known = new KnownNodes();
   #made = 0;
 
   constructor(root: string) {
@@ -30,7 +32,7 @@ export class NodeLines<C extends Claim> {
 
   make(host: NodeLineHost<C>, resource: Resource): NodeLine<C> {
     this.#made += 1;
-    const line = new NodeLine<C>(host, new ResourceEntry<C>(this.#made, resource), znodePath(resource, this.#root));
+    const line = new NodeLine<C>(host, new ResourceEntry<C>(this.#made, resource), znodePath(resource, this.#root), this.#known);
     this.#byKey.set(resource.key, line);
     this.#byPath.set(line.path, line);
     return line;

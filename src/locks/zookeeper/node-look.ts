@@ -5,9 +5,13 @@ import { decodeState, type NodeState } from './resource-node.ts';
 import type { Stand } from './stand.ts';
 import { type ZkClient, ZkError } from './zk-client.ts';
 
-export interface View {
+/** What the node has at one version of it. */
+export interface Versioned {
   readonly state: NodeState;
   readonly version: number;
+}
+
+export interface View extends Versioned {
   /** Counts changes of the list of children. */
   readonly cversion: number;
   readonly children: readonly Child[];

@@ -27,6 +27,22 @@ export function childless<C extends Claim>(stands: Iterable<Stand<C>>): readonly
   return [...stands].filter(({ phase, child }) => phase === 'joining' && child === null);
 }
 
+export function everyLeaves<C extends Claim>(stands: Iterable<Stand<C>>): boolean {
+  return [...stands].every(({ phase }) => phase === 'leaving');
+}
+
+/** Those who left and hold nothing in the node: their children may go. */
+export function leftWithout<C extends Claim>({ holders }: Pick<NextState, 'holders'>, stands: Iterable<Stand<C>>): readonly Stand<C>[] {
+  return [...stands].filter(({ phase, claim }) => phase === 'leaving' && !names({ holders }, claim));
+}
+
+/** Those of whom nobody was told yet that they wait; from now on they were. */
+export function newlyWaiting<C extends Claim>(stands: Iterable<Stand<C>>): readonly Stand<C>[] {
+  const waiting = [...stands].filter(({ phase, announced }) => phase === 'waiting' && !announced);
+  for (const stand of waiting) stand.announced = true;
+  return waiting;
+}
+
 /** A holder of ours whose child somebody deleted stays in the node until its commit sections have left (I1). */
 export function keptChildren<C extends Claim>({ holders }: NodeState, stands: ReadonlyMap<string, Stand<C>>): readonly Child[] {
   return holders.filter(({ lease }) => stands.get(lease)?.phase === 'gone').map(({ node }) => parseChild(node));
@@ -40,7 +56,7 @@ export function upgraderTarget<C extends Claim>({ holders, upgrade }: NodeState,
 }
 
 /** Whether the node says that the claim holds. */
-export function names({ holders }: Pick<NextState, 'holders'>, { leaseRef }: Claim): boolean {
+function names({ holders }: Pick<NextState, 'holders'>, { leaseRef }: Claim): boolean {
   return holders.some(({ lease }) => lease === leaseRef);
 }
 

@@ -16,6 +16,7 @@ export interface StepLoopOptions {
 /** One step at a time; whatever happens meanwhile asks for another. */
 export class StepLoop {
   readonly #options: StepLoopOptions;
+  readonly #awaited: (() => void)[] = [];
   #running = false;
   #again = false;
 
@@ -25,6 +26,23 @@ export class StepLoop {
 
   get running(): boolean {
     return this.#running;
+  }
+
+  /** How many wait for a whole step. */
+  get awaited(): number {
+    return this.#awaited.length;
+  }
+
+  /** Resolves when a step that begins from now on has succeeded, or when none will come any more. */
+  next(): Promise<void> {
+    const done = new Promise<void>((resolve) => this.#awaited.push(resolve));
+    this.nudge();
+    return done;
+  }
+
+  /** Nobody waits any more. */
+  release(count = this.#awaited.length): void {
+    for (const resolve of this.#awaited.splice(0, count)) resolve();
   }
 
   /** Another step, soon. */
@@ -39,8 +57,10 @@ export class StepLoop {
     const { clock, step, over, onFailed, onRest } = this.#options;
     while (this.#again && !over()) {
       this.#again = false;
+      const asked = this.#awaited.length;
       try {
         await step();
+        this.release(asked);
       } catch (thrown) {
         onFailed();
         this.#again = true;

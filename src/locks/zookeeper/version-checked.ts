@@ -1,5 +1,5 @@
 import type { Claim } from '../coordinator.ts';
-import type { View } from './node-look.ts';
+import type { Versioned, View } from './node-look.ts';
 import { encodeState, type HolderEntry, type NextState } from './resource-node.ts';
 import type { Stand } from './stand.ts';
 import { type ZkClient, ZkError, type ZkStat } from './zk-client.ts';
@@ -14,21 +14,28 @@ export async function setState(client: ZkClient, path: string, next: NextState, 
   }
 }
 
+export interface Granted {
+  readonly mzxid: bigint;
+  readonly now: Versioned;
+}
+
 /**
  * The grant, and right behind it down the pipe the check that our own child is still there: only then is it held.
- * @returns the token (without base); `null` when it was not granted, or is not held.
+ * @returns the token (without base), and what the node has now; `null` when it was not granted, or is not held.
  */
-export async function setGrant<C extends Claim>(client: ZkClient, path: string, { state, version }: View, stand: Stand<C>): Promise<bigint | null> {
+export async function setGrant<C extends Claim>(client: ZkClient, path: string, { state, version }: View, stand: Stand<C>): Promise<Granted | null> {
   const { claim, mode, child } = stand;
   if (child === null) return null;
   const home = client.session?.id ?? '';
-  const entry = { lease: claim.leaseRef, node: child.name, mode, token: null, home, lockDelayMs: claim.lockDelayMs };
-  const set = setState(client, path, { ...state, holders: [...state.holders, entry] }, version);
+  const entry = { lease: claim.leaseRef, node: child.name, mode, home, lockDelayMs: claim.lockDelayMs };
+  const set = setState(client, path, { ...state, holders: [...state.holders, { ...entry, token: null }] }, version);
   const [done, seen] = await Promise.allSettled([set, client.exists(`${path}/${child.name}`)]);
   if (done.status === 'rejected') throw done.reason;
   if (done.value === null) return null;
   if (seen.status === 'rejected') throw seen.reason;
-  return seen.value.stat?.ephemeralOwner === client.session?.id ? done.value.mzxid : null;
+  if (seen.value.stat?.ephemeralOwner !== client.session?.id) return null;
+  const { mzxid, version: made } = done.value;
+  return { mzxid, now: { state: { ...state, holders: [...state.holders, { ...entry, token: mzxid }] }, version: made } };
 }
 
 /** The holder becomes exclusive, with a new token; `null` when the node was changed meanwhile. */
