@@ -24,7 +24,8 @@ let restartMs = RESTART_MS_MIN;
 let asked = false;
 
 const tell = (message: FromSupervisor, socket?: Socket): void => {
-  if (process.connected) process.send?.(message, socket);
+  // A gateway that was killed cannot be told; that it is gone is heard as a disconnect.
+  if (process.connected) process.send?.(message, socket, {}, () => undefined);
 };
 
 function start(): void {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { newDirectory } from '../support/gateway.ts';
 import { until } from '../support/until.ts';
 import { observer } from '../support/zookeeper-client.ts';
@@ -9,7 +10,7 @@ import { ZooKeeperProxy } from '../support/zookeeper-proxy.ts';
 /** The gateway's session ends while it holds locks: by a cut link, a stopped process, a killed one, a server that is gone. */
 
 /** A server is back long before two thirds of it, also on a busy machine. */
-const RESTART_MS_MAX = 180_000;
+const STEADY_SESSION_MS = 180_000;
 
 let zookeeper: TestEnsemble;
 let roots = 0;
@@ -121,13 +122,13 @@ describe('a ZooKeeper server that is gone', () => {
   afterAll(() => own.stop());
 
   it('R8: for a moment, costs no lock: its session is in what it stored', async () => {
-    const gateway = await ZooKeeperGateway.start(`${own.connect}/moment`, { zookeeperSessionMs: RESTART_MS_MAX });
+    const gateway = await ZooKeeperGateway.start(`${own.connect}/moment`, { zookeeperSessionMs: STEADY_SESSION_MS });
     const lease = await gateway.acquire('v/ledger');
     await own.servers[0]?.kill();
     await gateway.inState('suspended');
     own.servers[0]?.start();
     await own.serving();
-    expect(await gateway.put('v/ledger', 'on', lease, RESTART_MS_MAX)).toMatchObject({ status: 201 });
+    expect(await gateway.put('v/ledger', 'on', lease, LIMITS.writeWaitMsMax)).toMatchObject({ status: 201 });
     expect(await gateway.lease(lease)).toMatchObject({ state: 'held', fencing_token: lease.fencing_token });
   });
 
