@@ -131,7 +131,14 @@ test.each([
 
 test('fields that are lists may come in several lines, and every one of them counts', async () => {
   const [sha256, sha512] = [SHA256, `sha-512=:${Buffer.alloc(64, 1).toString('base64')}:`];
-  await put('If-Match: "a"', 'If-Match: "b", "c"', 'If-None-Match: "d"', 'If-None-Match: "e"', `Content-Digest: ${sha256}`, `Content-Digest: ${sha512}`);
+  await put(
+    'If-Match: "a"',
+    'If-Match: "b", "c"',
+    'If-None-Match: "d"',
+    'If-None-Match: "e"',
+    `Content-Digest: ${sha256}`,
+    `Content-Digest: ${sha512}`,
+  );
   expect(envelope()).toMatchObject({
     ifMatch: ['"a"', '"b"', '"c"'],
     ifNoneMatch: ['"d"', '"e"'],
@@ -230,8 +237,7 @@ test.each([
   ['POST /v1/admin/fences/rebase', '{"reason":"restored"}'],
 ])('%s refuses a coded body as a file would be refused, and takes identity', async (line, body) => {
   const sent = (coding: string) => send(line, ['Content-Type: application/json', `Content-Encoding: ${coding}`], body);
-  for (const coding of ['gzip', 'br', 'identity, gzip'])
-    expect(await sent(coding)).toMatchObject({ status: 415, code: 'unsupported_media_type' });
+  for (const coding of ['gzip', 'br', 'identity, gzip']) expect(await sent(coding)).toMatchObject({ status: 415, code: 'unsupported_media_type' });
   expect((await sent('identity')).status).toBeLessThan(300);
 });
 
