@@ -229,8 +229,10 @@ export interface Transfer {
   /** volume/path, plain text */
   readonly to: string;
   readonly overwrite?: boolean;
-  readonly from_token?: null | string;
-  readonly to_token?: null | string;
+  /** Fencing token of this name, as it was given; null is the same as leaving it out */
+  readonly from_token?: string | null;
+  /** Fencing token of this name, as it was given; null is the same as leaving it out */
+  readonly to_token?: string | null;
 }
 
 export interface Volume {
