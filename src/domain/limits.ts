@@ -172,6 +172,10 @@ export const LIMITS = {
   oldProcessPollMs: 200,
   volumeRetryMsMin: 1_000,
   volumeRetryMsMax: 30_000,
+  /** Between two looks at whether a volume's directory is still at its path, and can be written. */
+  volumeLookEveryMs: 500,
+  /** A write waits for another look when the last one is older: for no longer is anything written to a directory that was taken away. */
+  volumeLookAgeMsMax: 1_000,
   /** Between two looks at what is left on a volume. */
   volumeSpaceEveryMs: 10_000,
   /** Less free than this share, of bytes or inodes, is a finding of the doctor. */

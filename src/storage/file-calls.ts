@@ -2,6 +2,7 @@ import * as fs from 'node:fs';
 import { type AttributeCalls, attributeCalls } from './attribute-calls.ts';
 import { CallRoute } from './call-route.ts';
 import { type At, Descriptor, procPath } from './descriptor.ts';
+import { errnoOf } from './errno.ts';
 import type { Lane } from './lane.ts';
 import { pool } from './pool-calls.ts';
 
@@ -22,6 +23,10 @@ export interface FileCalls {
   close(descriptor: Descriptor): Promise<void>;
   fstat(descriptor: Descriptor): Promise<fs.BigIntStats>;
   lstat(at: At): Promise<fs.BigIntStats>;
+  /** An absolute path, links followed. Always in the pool: what is there now may be another mount than the volume, and hang. */
+  statPath(path: string): Promise<fs.BigIntStats>;
+  /** False when the mount that the directory was opened on takes no writes; a missing permission is not what is asked. */
+  isWritable(directory: Descriptor): Promise<boolean>;
   statfs(directory: Descriptor): Promise<fs.BigIntStatsFs>;
   /** One `pread`; 0 at the end of the file. */
   read(descriptor: Descriptor, into: Uint8Array, position: number): Promise<number>;
@@ -110,6 +115,21 @@ class Calls implements FileCalls {
       () => fs.lstatSync(path, { bigint: true }),
       () => pool.lstat(path, { bigint: true }),
     );
+  }
+
+  statPath(path: string): Promise<fs.BigIntStats> {
+    return this.#route.pooled([], () => pool.stat(path, { bigint: true }));
+  }
+
+  async isWritable(directory: Descriptor): Promise<boolean> {
+    try {
+      await this.#route.pooled([directory], () => pool.access(procFd(directory), fs.constants.W_OK));
+      return true;
+    } catch (thrown) {
+      const errno = errnoOf(thrown);
+      if (errno === null) throw thrown;
+      return errno !== 'EROFS';
+    }
   }
 
   statfs(directory: Descriptor): Promise<fs.BigIntStatsFs> {

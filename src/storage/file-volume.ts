@@ -8,7 +8,7 @@ import type { Resource } from '../domain/resource.ts';
 import type { OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../domain/volume.ts';
 import type { VolumeSpace } from '../domain/volume-space.ts';
 import { type ApplyRoom, applyIntent, outcomeUnknown } from './apply.ts';
-import { errnoOf, LaneError, mapped } from './errno.ts';
+import { LaneError, mapped } from './errno.ts';
 import { Fence } from './fence.ts';
 import { HungOperations } from './hung-operations.ts';
 import { InPlaceWrites } from './in-place-writes.ts';
@@ -24,13 +24,14 @@ import { type HeldPlace, held, walkTo } from './path-walk.ts';
 import type { ProbeReport } from './probe.ts';
 import { openFile, type ReadingRoom } from './reading.ts';
 import type { VolumeRoom } from './room.ts';
+import { RootWatch } from './root-watch.ts';
 import { SpaceWatch } from './space-watch.ts';
 import { type CopyOptions, stageCopy } from './stage-copy.ts';
 import { type StagingRoom, stageEmpty } from './staging.ts';
+import { SyncFailures } from './sync-failures.ts';
 import { lookAt } from './target.ts';
 import { VersionClock } from './version-clock.ts';
-
-const GONE: ReadonlySet<string> = new Set(['ENOENT', 'ESTALE', 'EBADF']);
+import { VolumeCondition } from './volume-condition.ts';
 
 /** An open volume's facts, established at start: it is fenced, owned, probed, recovered. */
 export interface FileVolumeOptions {
@@ -45,6 +46,8 @@ export interface FileVolumeOptions {
   readonly lastMtimeNs: bigint;
   /** Called once, when this process finds out that it was superseded: serve the volume no more. */
   readonly onFenced: () => void;
+  /** What `state` says has changed by itself. */
+  readonly onState: () => void;
 }
 
 /** A volume over a real directory. It wires the parts of this room together; each rule lives in its own file. */
@@ -61,16 +64,15 @@ export class FileVolume implements Volume {
   readonly #applying: ApplyRoom;
   readonly #tidying: Tidying;
   readonly #space: SpaceWatch;
+  readonly #root: RootWatch;
+  readonly #condition: VolumeCondition;
   readonly #inPlace = new InPlaceWrites();
   readonly #ownVersions = new OwnVersions();
   readonly #litter = new Litter();
   readonly #visible = new Map<string, number>();
   readonly #hung = new HungOperations();
+  readonly #syncs = new SyncFailures();
   #stagedCount = 0;
-  /** A file's data was lost by a failed sync; the write was refused, the volume goes on. */
-  #degraded: string | null = null;
-  /** A directory's sync failed: what is durable is not known until a restart looks (trap F3). */
-  #namesUncertain: string | null = null;
 
   constructor(options: FileVolumeOptions) {
     const { room, clock } = options;
@@ -81,6 +83,17 @@ export class FileVolume implements Volume {
     this.#life = options.life;
     this.#space = new SpaceWatch({ calls: room.calls, root: room.root, clock });
     this.#fence = new Fence(room, options.onFenced);
+    this.#root = new RootWatch({
+      volume: this.name,
+      calls: room.calls,
+      path: rootPath(options.policy),
+      root: room.root,
+      writes: !options.policy.readOnly,
+      clock,
+      onAway: () => this.#fence.look(),
+      onChange: options.onState,
+    });
+    this.#condition = new VolumeCondition({ policy: options.policy, fence: this.#fence, lane: options.lane, root: this.#root, syncs: this.#syncs });
     this.#versions = new VersionClock(room.calls, { lastMtimeNs: options.lastMtimeNs, granularityNs: options.probe.mtimeGranularityNs });
     this.#tidying = new Tidying({ clock, unlink: (name) => options.life.unlink(name), isFenced: () => this.#fence.fenced });
     this.#staging = {
@@ -90,7 +103,7 @@ export class FileVolume implements Volume {
       litter: this.#litter,
       reflink: options.probe.reflink,
       nextName: () => stagedName(room.incarnation, ++this.#stagedCount),
-      onSyncFailed: (thrown) => this.#noteSyncFailure(thrown),
+      onSyncFailed: (thrown) => this.#syncs.ofData(thrown),
     };
     this.#reading = {
       room,
@@ -126,23 +139,11 @@ export class FileVolume implements Volume {
   }
 
   state(): { readonly state: VolumeState; readonly reason: string | null } {
-    if (this.#fence.fenced) return { state: 'closed', reason: 'another process of the gateway has taken the volume over' };
-    if (this.#lane.breaker !== 'closed') return { state: 'unavailable', reason: 'the volume does not answer' };
-    if (this.#namesUncertain !== null) return { state: 'unavailable', reason: this.#namesUncertain };
-    return { state: this.policy.readOnly ? 'read_only' : 'open', reason: this.#degraded };
+    return this.#condition.state();
   }
 
   assertWritable(): void {
-    if (this.policy.readOnly) throw refuse('volume_read_only', 'The volume is read-only by its configuration.');
-    if (this.#fence.fenced) throw this.#fence.refusal();
-    // Half open counts as writable: the next call is the one that finds out.
-    const { state, reason } = this.state();
-    if (state === 'unavailable' && this.#lane.breaker !== 'half_open') {
-      throw new GatewayError('volume_unavailable', {
-        detail: `The volume ${this.name} cannot be written: ${reason ?? 'it is closed'}.`,
-        retryAfterMs: LIMITS.volumeCanaryMs,
-      });
-    }
+    this.#condition.assertWritable();
   }
 
   space(): VolumeSpace | null {
@@ -150,29 +151,28 @@ export class FileVolume implements Volume {
   }
 
   locate(resource: Resource): Promise<HeldPlace> {
-    return mapped(() => walkTo(this.#room, resource));
+    return this.#condition.reading(() => walkTo(this.#room, resource));
   }
 
   look(place: Place): Promise<TargetFacts | null> {
-    return mapped(() => lookAt(this.#room, held(place)));
+    return this.#condition.reading(() => lookAt(this.#room, held(place)));
   }
 
   async makeParents(place: Place): Promise<HeldPlace> {
-    this.assertWritable();
-    return mapped(() => makeParents(this.#room, held(place)));
+    return this.#condition.writing(() => makeParents(this.#room, held(place)));
   }
 
   async stage(options: { readonly sha512: boolean }): Promise<Staging> {
-    this.assertWritable();
-    if (this.#lane.breaker === 'closed') this.#litter.sweep();
-    return stageEmpty(this.#staging, { hash: true, sha512: options.sha512 });
+    return this.#condition.writing(() => {
+      if (this.#lane.breaker === 'closed') this.#litter.sweep();
+      return stageEmpty(this.#staging, { hash: true, sha512: options.sha512 });
+    });
   }
 
   async stageCopy(place: Place, facts: TargetFacts, options: CopyOptions, signal: AbortSignal): Promise<Staging> {
-    this.assertWritable();
     const reader = this.#inPlace.enter(facts.ino);
     try {
-      const copy = await stageCopy(this.#staging, held(place).at, facts, options, signal);
+      const copy = await this.#condition.writing(() => stageCopy(this.#staging, held(place).at, facts, options, signal));
       if (!reader.cut) return copy;
       await copy.discard();
       throw new GatewayError('volume_unavailable', { detail: 'The file was changed in place while it was copied.', retryAfterMs: 1_000 });
@@ -184,8 +184,7 @@ export class FileVolume implements Volume {
   async apply(intent: Intent, place: Place, from: Place | null): Promise<void> {
     // A successor has the intent too and may have finished it.
     if (this.#fence.fenced) throw outcomeUnknown(intent, this.#fence.refusal());
-    this.assertWritable();
-    await applyIntent(this.#applying, intent, held(place), from === null ? null : held(from));
+    await this.#condition.writing(() => applyIntent(this.#applying, intent, held(place), from === null ? null : held(from)));
     this.#finished(intent);
   }
 
@@ -199,9 +198,7 @@ export class FileVolume implements Volume {
     try {
       await this.#room.sync.syncAs(`${parent.dev}:${parent.ino}`, dir);
     } catch (thrown) {
-      const errno = errnoOf(thrown);
-      // Not for a call that came too late, nor for a directory that is gone: only where the disk itself failed.
-      if (errno !== null && !GONE.has(errno)) this.#namesUncertain = `the sync of a directory failed (${errno}); it opens again after a restart`;
+      this.#syncs.ofDirectory(thrown);
       throw new GatewayError('outcome_unknown', {
         detail: 'The volume did not say whether the change of a name is durable.',
         retryAfterMs: LIMITS.settleRetryMs,
@@ -211,20 +208,20 @@ export class FileVolume implements Volume {
   }
 
   async restore(intents: readonly Intent[]): Promise<boolean> {
-    if (intents.some(({ operationId }) => this.#hung.has(operationId)) || this.#fence.fenced) return false;
+    if (intents.some(({ operationId }) => this.#hung.has(operationId)) || this.#fence.fenced || this.#root.isAway) return false;
     const restored = await mapped(() => this.#life.restore(intents));
     if (restored) for (const { resource } of intents) this.#ownVersions.forget(resource.key);
     return restored;
   }
 
   async writeRedo(intent: Intent): Promise<void> {
-    this.assertWritable();
-    return mapped(() => this.#life.writeRedo(intent).catch((thrown: unknown) => this.#fence.judge(thrown)));
+    return this.#condition.writing(() => this.#life.writeRedo(intent).catch((thrown: unknown) => this.#fence.judge(thrown)));
   }
 
   async writeManifest(operationId: string, intents: readonly Intent[], places: readonly Place[]): Promise<void> {
-    this.assertWritable();
-    return mapped(() => this.#life.writeManifest(operationId, intents, places.map(held)).catch((thrown: unknown) => this.#fence.judge(thrown)));
+    return this.#condition.writing(() =>
+      this.#life.writeManifest(operationId, intents, places.map(held)).catch((thrown: unknown) => this.#fence.judge(thrown)),
+    );
   }
 
   tidy(intents: readonly Intent[]): void {
@@ -233,7 +230,7 @@ export class FileVolume implements Volume {
 
   /** While a call of the operation is still in the kernel it may land after we looked, so nothing that is seen is final. */
   async settle(intent: Intent): Promise<Settlement> {
-    if (this.#hung.has(intent.operationId) || this.#namesUncertain !== null || this.#fence.fenced) return 'unknown';
+    if (this.#hung.has(intent.operationId) || this.#condition.provesNothing) return 'unknown';
     try {
       const settlement = await mapped(() => this.#life.settle(intent));
       if (settlement === 'committed' || settlement === 'finished') this.#finished(intent);
@@ -252,17 +249,18 @@ export class FileVolume implements Volume {
   }
 
   open(resource: Resource): Promise<OpenedFile> {
-    return openFile(this.#reading, resource);
+    return this.#condition.reading(() => openFile(this.#reading, resource));
   }
 
   list(directory: Resource | null, page: { readonly limit: number; readonly cursor: string | null }): Promise<ListingPage> {
-    return listDirectory(this.#room, directory, page);
+    return this.#condition.reading(() => listDirectory(this.#room, directory, page));
   }
 
   /** Gives the two held directories back. After this no call may be made; a call that still hangs keeps its descriptor. */
   async close(): Promise<void> {
     this.#tidying.stop();
     this.#space.stop();
+    this.#root.stop();
     const { calls, root, inc } = this.#room;
     for (const directory of new Set([root, inc])) await calls.close(directory).catch(() => undefined);
   }
@@ -276,13 +274,11 @@ export class FileVolume implements Volume {
     this.#inPlace.end(intent.operationId);
     this.#ownVersions.forget(intent.resource.key);
   }
+}
 
-  #noteSyncFailure(thrown: unknown): void {
-    const errno = errnoOf(thrown);
-    // A full disk is the caller's news, not a sick volume's.
-    if (errno === null || errno === 'ENOSPC' || errno === 'EDQUOT') return;
-    this.#degraded = `a sync of staged data failed (${errno})`;
-  }
+function rootPath({ name, path }: VolumePolicy): string {
+  if (path === null) throw new Error(`the volume ${name} has no files`);
+  return path;
 }
 
 /** Builds an open volume from facts that were established at start. */

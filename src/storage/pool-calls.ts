@@ -7,6 +7,8 @@ export const pool = {
   close: promisify(fs.close),
   fstat: promisify(fs.fstat) as unknown as (fd: number, options: { bigint: true }) => Promise<fs.BigIntStats>,
   lstat: promisify(fs.lstat) as unknown as (path: fs.PathLike, options: { bigint: true }) => Promise<fs.BigIntStats>,
+  stat: promisify(fs.stat) as unknown as (path: fs.PathLike, options: { bigint: true }) => Promise<fs.BigIntStats>,
+  access: promisify(fs.access) as (path: fs.PathLike, mode: number) => Promise<void>,
   statfs: promisify(fs.statfs) as unknown as (path: fs.PathLike, options: { bigint: true }) => Promise<fs.BigIntStatsFs>,
   fsync: promisify(fs.fsync),
   ftruncate: promisify(fs.ftruncate),

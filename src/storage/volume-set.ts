@@ -163,7 +163,8 @@ export class VolumeSet implements Volumes, TokenCeilings {
 
   async #attempt(volume: SwitchedVolume, lane: Lane, mode: StartMode): Promise<VolumeStartResult> {
     const { policy } = volume;
-    const { clock, random, titles, journalUuid, markedAsBackup, record, journalKnows, writerOf, endOldProcess, onStampFailure } = this.#options;
+    const { clock, random, titles, journalUuid, markedAsBackup, record, journalKnows, writerOf, endOldProcess, onStampFailure, onChange } =
+      this.#options;
     // Unknown counts as a network: every call then goes through the lane, with its deadline.
     const fileSystem = await this.#fileSystem(policy);
     return startVolume<ProbeReport>(
@@ -183,7 +184,18 @@ export class VolumeSet implements Volumes, TokenCeilings {
         onStampFailure: (thrown) => onStampFailure(policy.name, thrown),
         probe: (calls, root, control) => (control === null ? probeReadOnly(calls, root) : probeVolume(calls, control, random)),
         openVolume: ({ room, fenceLevel, probe, life, onFenced }): Volume =>
-          openFileVolume({ policy, room, lane, fenceLevel, probe, life, clock, lastMtimeNs: this.#options.lastMtimeNs(policy.name), onFenced }),
+          openFileVolume({
+            policy,
+            room,
+            lane,
+            fenceLevel,
+            probe,
+            life,
+            clock,
+            lastMtimeNs: this.#options.lastMtimeNs(policy.name),
+            onFenced,
+            onState: () => onChange(volume),
+          }),
       },
       mode,
     );

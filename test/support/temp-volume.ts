@@ -108,7 +108,7 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
     ...options.life,
   };
   const volume = openFileVolume({
-    policy: testPolicy(options.policy),
+    policy: testPolicy({ path: root, ...options.policy }),
     room,
     lane,
     fenceLevel: 'incarnation',
@@ -119,9 +119,10 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
     onFenced: () => {
       temp.fencedCount += 1;
     },
+    onState: () => undefined,
   });
-  // The first look at its space: no test should find that call, or its descriptor in use, among its own.
-  while (volume.space() === null) await settle();
+  // The first looks at its space and its path: no test should find these calls, or their descriptor in use, among its own.
+  while (volume.space() === null || lane.inFlight > 0) await settle();
   const temp: TempVolume = {
     root,
     incPath,
