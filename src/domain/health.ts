@@ -10,7 +10,7 @@ export interface Readiness {
     readonly healthy: boolean;
     readonly headSeq: number;
     readonly headHash: string;
-    /** Why the journal is not trusted (restored, another uuid): writes wait for a rebase. */
+    /** Why it is not healthy, or why it is not trusted (restored, another uuid) and writes wait for a rebase. */
     readonly reason: string | null;
   };
   readonly coordinator: CoordinatorReadiness;

@@ -169,6 +169,8 @@ export interface Journal {
   settled(operationId: string): void;
   /** False after a failed disk commit: refuse writes before the volume is touched. */
   readonly healthy: boolean;
+  /** Why it is not healthy; `null` when it is. Names no path: `/readyz` says it to everybody. */
+  readonly reason: string | null;
   /** Called once when the owner row is no longer ours: stop serving at once. */
   onSuperseded(listener: () => void): void;
 

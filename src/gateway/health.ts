@@ -5,7 +5,7 @@ import type { Volumes } from '../domain/volume.ts';
 
 export interface HealthDeps {
   readonly volumes: Volumes;
-  readonly journal: Pick<Journal, 'healthy' | 'head'>;
+  readonly journal: Pick<Journal, 'healthy' | 'reason' | 'head'>;
   readonly coordinator: () => CoordinatorReadiness;
   readonly isDraining: () => boolean;
   /** Why the journal is not trusted; `null` when it is. */
@@ -22,7 +22,7 @@ export function createHealth(deps: HealthDeps): Health {
     const usable = grants && volumes.some(({ state }) => state === 'open' || state === 'lock_only');
     return {
       ready: usable && deps.journal.healthy && !deps.isDraining(),
-      journal: { healthy: deps.journal.healthy, headSeq: head.seq, headHash: head.hash, reason: deps.distrust() },
+      journal: { healthy: deps.journal.healthy, headSeq: head.seq, headHash: head.hash, reason: deps.journal.reason ?? deps.distrust() },
       coordinator,
       volumes,
     };

@@ -19,6 +19,9 @@ export function notingIssuedTokens(journal: Journal, floors: Floors, noteIssued:
     get healthy() {
       return journal.healthy;
     },
+    get reason() {
+      return journal.reason;
+    },
     settled: (operationId) => journal.settled(operationId),
     onSuperseded: (listener) => journal.onSuperseded(listener),
     mark: async (resourceKey) => floors.above(volumeOf(resourceKey), await journal.mark(resourceKey)),

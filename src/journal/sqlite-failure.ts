@@ -7,6 +7,9 @@ import { Superseded } from './owner-row.ts';
  */
 export type FailureKind = 'superseded' | 'full' | 'busy' | 'broken' | 'bug';
 
+/** Of these the disk of the journal is at fault. */
+export type DiskFailure = Extract<FailureKind, 'full' | 'busy' | 'broken'>;
+
 /** Codes that come from what was asked, not from the disk. */
 const FAULT_OF_A_UNIT = /^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG|RANGE|ERROR|MISUSE)/;
 

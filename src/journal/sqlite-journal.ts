@@ -20,6 +20,7 @@ import { MarkCache } from './mark-cache.ts';
 import { operationView } from './operation-view.ts';
 import type { OperationsInFlight } from './operations-in-flight.ts';
 import type { ReaderCalls } from './reader-calls.ts';
+import type { DiskFailure } from './sqlite-failure.ts';
 import { journalUnavailable, type ThreadCalls } from './thread-calls.ts';
 import { UnitQueue, type UnitQueueCounts } from './unit-queue.ts';
 import type { UnitEffects } from './unit-writer.ts';
@@ -45,6 +46,16 @@ export interface JournalStats extends Readonly<UnitQueueCounts> {
   readonly checkpointsDelayed: number;
 }
 
+type JournalState = 'healthy' | DiskFailure | 'superseded' | 'closed';
+
+const REASONS: Readonly<Record<Exclude<JournalState, 'healthy'>, string>> = {
+  full: 'its disk is full; writes and grants go on once there is space',
+  busy: 'its database is locked by another program, or there is no memory for it; it is tried again',
+  broken: 'a commit to its disk failed; nothing more is written to it until a restart',
+  superseded: 'another process of the gateway has taken it over',
+  closed: 'it is closed',
+};
+
 /** The port `Journal` over two threads: one that commits in groups, one that reads. */
 export class SqliteJournal implements Journal {
   readonly #writer: ThreadCalls<WriterCalls>;
@@ -56,7 +67,7 @@ export class SqliteJournal implements Journal {
   readonly #audit: AuditReader;
   readonly #supersededListeners: (() => void)[] = [];
   #head: { readonly seq: number; readonly hash: string };
-  #state: 'healthy' | 'failing' | 'broken' | 'superseded' | 'closed' = 'healthy';
+  #state: JournalState = 'healthy';
   #walFramesLeft = 0;
   #checkpointsDelayed = 0;
 
@@ -91,6 +102,10 @@ export class SqliteJournal implements Journal {
 
   get healthy(): boolean {
     return this.#state === 'healthy';
+  }
+
+  get reason(): string | null {
+    return this.#state === 'healthy' ? null : REASONS[this.#state];
   }
 
   onSuperseded(listener: () => void): void {
@@ -154,7 +169,7 @@ export class SqliteJournal implements Journal {
         this.#superseded();
         break;
       case 'health':
-        this.#health(event.healthy ? 'healthy' : event.broken ? 'broken' : 'failing');
+        this.#health(event.failure ?? 'healthy');
         break;
       case 'checkpoint':
         this.#walFramesLeft = event.walFrames;
@@ -196,7 +211,7 @@ export class SqliteJournal implements Journal {
       this.#head = result.head;
       this.#health('healthy');
     } else if (result.failure === 'superseded') this.#superseded();
-    else this.#health(result.failure === 'broken' ? 'broken' : 'failing');
+    else this.#health(result.failure);
   }
 
   #durable(effects: UnitEffects): void {
@@ -207,8 +222,8 @@ export class SqliteJournal implements Journal {
   }
 
   /** `broken`, `superseded` and `closed` are final. */
-  #health(state: 'healthy' | 'failing' | 'broken'): void {
-    if (this.#state === 'healthy' || this.#state === 'failing') this.#state = state;
+  #health(state: 'healthy' | DiskFailure): void {
+    if (this.#state === 'healthy' || this.#state === 'full' || this.#state === 'busy') this.#state = state;
   }
 
   #superseded(): void {

@@ -1,5 +1,6 @@
 import type { GroupResult, SettlementNote, Unit } from './group-commit.ts';
 import type { RetentionPolicy } from './retention.ts';
+import type { DiskFailure } from './sqlite-failure.ts';
 import type { TakeOver } from './take-ownership.ts';
 
 export interface WriterData {
@@ -27,8 +28,8 @@ export type WriterCalls = {
   readonly close: { readonly input: SettlementNote; readonly output: null };
 };
 
-/** `health`: a probe after a failure succeeded, or upkeep failed. `checkpoint`: WAL frames left after one. */
+/** `health`: a probe after a failure succeeded (`null`), or upkeep failed. `checkpoint`: WAL frames left after one. */
 export type WriterEvent =
   | { readonly kind: 'superseded' }
-  | { readonly kind: 'health'; readonly healthy: boolean; readonly broken: boolean; readonly message: string | null }
+  | { readonly kind: 'health'; readonly failure: DiskFailure | null }
   | { readonly kind: 'checkpoint'; readonly walFrames: number; readonly complete: boolean };

@@ -79,10 +79,10 @@ class JournalWriter {
     const after = failed ?? (wasFailing ? this.#group.upkeep(() => this.#db.prepare('DELETE FROM probe').run()) : null);
     if (after !== null) {
       this.#note(after.failure);
-      this.#report({ kind: 'health', healthy: false, broken: this.#group.broken, message: after.message });
+      if (after.failure !== 'superseded') this.#report({ kind: 'health', failure: after.failure });
     } else if (wasFailing) {
       this.#failing = false;
-      this.#report({ kind: 'health', healthy: true, broken: false, message: null });
+      this.#report({ kind: 'health', failure: null });
     }
   }
 
@@ -107,7 +107,7 @@ class JournalWriter {
     } catch (thrown) {
       this.#report({ kind: 'checkpoint', walFrames: -1, complete: false });
       const failed = this.#group.failed(thrown);
-      if (failed.failure === 'broken') this.#report({ kind: 'health', healthy: false, broken: true, message: failed.message });
+      if (failed.failure === 'broken') this.#report({ kind: 'health', failure: 'broken' });
     }
   }
 

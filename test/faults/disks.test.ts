@@ -177,6 +177,9 @@ describeWhere(cannotMount, 'a journal that cannot be written', () => {
     await fill(mount.path);
     // Room that SQLite had already is used up first.
     await until(async () => ((await put(gateway.url, 'v/first-refused.txt', 'x')).status === 503 ? true : null));
+    expect((await get(gateway.url, '/readyz')).json).toMatchObject({
+      journal: { healthy: false, reason: expect.stringContaining('its disk is full') },
+    });
     const untouched = volumeSnapshot(join(place.directory, 'v'));
     for (const kind of kinds) {
       const answer = await patiently(gateway.url, kind.request);
@@ -200,6 +203,7 @@ describeWhere(cannotMount, 'a journal that cannot be written', () => {
     expect((await get(gateway.url, '/healthz')).status).toBe(200);
     await rm(join(mount.path, 'ballast'));
     await until(async () => ((await put(gateway.url, 'v/again.txt', 'x')).status === 201 ? true : null));
+    expect((await get(gateway.url, '/readyz')).json).toMatchObject({ journal: { healthy: true, reason: null } });
     expect((await get(gateway.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
     await gateway.kill();
     const again = await GatewayProcess.start(place.directory, options);
@@ -217,7 +221,9 @@ describeWhere(cannotMount, 'a journal that cannot be written', () => {
     mount.remount('abort');
     for (let round = 0; round < 3; round += 1) expect(codeOf(await put(gateway.url, 'v/a.txt', 'refused'))).toBe('journal_unavailable');
     expect((await get(gateway.url, '/v1/files/v/a.txt')).text).toBe('before');
-    expect((await get(gateway.url, '/readyz')).json).toMatchObject({ journal: { healthy: false } });
+    expect((await get(gateway.url, '/readyz')).json).toMatchObject({
+      journal: { healthy: false, reason: expect.stringContaining('until a restart') },
+    });
     expect((await get(gateway.url, '/healthz')).status).toBe(200);
     expect(await place.history.leftovers()).toEqual([]);
   });

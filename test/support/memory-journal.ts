@@ -42,6 +42,7 @@ export class MemoryJournal implements Journal, RefusalLog {
   /** Units are refused while this is true, or once for each number of it. */
   failing: boolean | number = false;
   healthy = true;
+  readonly reason = null;
   #queue: Unit[] = [];
   #held = false;
 

@@ -51,7 +51,12 @@ export const VolumeReady = Type.Object({
 export const Ready = Type.Object(
   {
     ready: Type.Boolean(),
-    journal: Type.Object({ healthy: Type.Boolean(), head_seq: Type.Integer(), head_hash: Type.String(), reason: nullableString() }),
+    journal: Type.Object({
+      healthy: Type.Boolean(),
+      head_seq: Type.Integer(),
+      head_hash: Type.String(),
+      reason: nullableString('Why it takes no writes, or why writes wait for a rebase'),
+    }),
     coordinator: CoordinatorState,
     volumes: Type.Array(VolumeReady),
   },

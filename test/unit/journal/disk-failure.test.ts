@@ -51,12 +51,13 @@ describe.skipIf(cannotMount !== null)('B29: with the disk full', () => {
     const { journal } = opened;
     const last = await fill(opened);
     expect(last).toBeGreaterThan(3);
-    expect(journal.healthy).toBe(false);
+    expect([journal.healthy, journal.reason]).toEqual([false, expect.stringContaining('its disk is full')]);
     expect(await journal.mark('demo/a.txt')).toMatchObject({ token: BigInt(last) });
     expect((await journal.audit({}, PAGE)).records[0]?.seq).toBe(last);
     expect(await journal.verify(null, AbortSignal.timeout(10_000))).toMatchObject({ valid: true, lastSeq: last });
     unlinkSync(ballast);
     await until(() => journal.healthy);
+    expect(journal.reason).toBeNull();
     expect((await journal.commit([raise('demo/a.txt', last + 1), auditOp()])).seqs).toEqual([last + 1]);
     expect(await journal.verify(null, AbortSignal.timeout(10_000))).toMatchObject({ valid: true, lastSeq: last + 1 });
   }, 60_000);
@@ -104,7 +105,7 @@ describe("B26: with another process in SQLite's lock", () => {
     await expect(journal.commit([raise('demo/a', 2)])).rejects.toMatchObject({ code: 'journal_unavailable' });
     clearInterval(ticking);
     expect(turns).toBeGreaterThan(2);
-    expect(journal.healthy).toBe(false);
+    expect([journal.healthy, journal.reason]).toEqual([false, expect.stringContaining('locked by another program')]);
     expect(await journal.mark('demo/a')).toMatchObject({ token: 1n });
     other.exec('ROLLBACK');
     other.close();
