@@ -172,6 +172,8 @@ export const LIMITS = {
   oldProcessPollMs: 200,
   volumeRetryMsMin: 1_000,
   volumeRetryMsMax: 30_000,
+  /** How often the parents of a file are made again because another write took back an empty one of them. */
+  parentsTriesMax: 5,
   /** Between two looks at whether a volume's directory is still at its path, and can be written. */
   volumeLookEveryMs: 500,
   /** A write waits for another look when the last one is older: for no longer is anything written to a directory that was taken away. */

@@ -18,6 +18,7 @@ import { Tidying } from './life/tidying.ts';
 import type { VolumeLife } from './life/volume-life.ts';
 import { type ListingPage, listDirectory } from './listing.ts';
 import { Litter } from './litter.ts';
+import { MadeDirectories } from './made-directories.ts';
 import { makeParents } from './make-parents.ts';
 import { OwnVersions } from './own-versions.ts';
 import { type HeldPlace, held, walkTo } from './path-walk.ts';
@@ -66,6 +67,7 @@ export class FileVolume implements Volume {
   readonly #space: SpaceWatch;
   readonly #root: RootWatch;
   readonly #condition: VolumeCondition;
+  readonly #made: MadeDirectories;
   readonly #inPlace = new InPlaceWrites();
   readonly #ownVersions = new OwnVersions();
   readonly #litter = new Litter();
@@ -81,6 +83,7 @@ export class FileVolume implements Volume {
     this.#room = room;
     this.#lane = options.lane;
     this.#life = options.life;
+    this.#made = new MadeDirectories(room);
     this.#space = new SpaceWatch({ calls: room.calls, root: room.root, clock });
     this.#fence = new Fence(room, options.onFenced);
     this.#root = new RootWatch({
@@ -184,7 +187,9 @@ export class FileVolume implements Volume {
   async apply(intent: Intent, place: Place, from: Place | null): Promise<void> {
     // A successor has the intent too and may have finished it.
     if (this.#fence.fenced) throw outcomeUnknown(intent, this.#fence.refusal());
-    await this.#condition.writing(() => applyIntent(this.#applying, intent, held(place), from === null ? null : held(from)));
+    const to = held(place);
+    const apply = (): Promise<void> => applyIntent(this.#applying, intent, to, from === null ? null : held(from));
+    await this.#made.around(intent, to, () => this.#condition.writing(apply));
     this.#finished(intent);
   }
 
@@ -210,8 +215,12 @@ export class FileVolume implements Volume {
   async restore(intents: readonly Intent[]): Promise<boolean> {
     if (intents.some(({ operationId }) => this.#hung.has(operationId)) || this.#fence.fenced || this.#root.isAway) return false;
     const restored = await mapped(() => this.#life.restore(intents));
-    if (restored) for (const { resource } of intents) this.#ownVersions.forget(resource.key);
-    return restored;
+    if (!restored) return false;
+    for (const { operationId, resource } of intents) {
+      this.#ownVersions.forget(resource.key);
+      await this.#made.undone(operationId);
+    }
+    return true;
   }
 
   async writeRedo(intent: Intent): Promise<void> {
@@ -225,6 +234,7 @@ export class FileVolume implements Volume {
   }
 
   tidy(intents: readonly Intent[]): void {
+    for (const { operationId } of intents) this.#made.forget(operationId);
     this.#tidying.add(intents);
   }
 
@@ -234,7 +244,7 @@ export class FileVolume implements Volume {
     try {
       const settlement = await mapped(() => this.#life.settle(intent));
       if (settlement === 'committed' || settlement === 'finished') this.#finished(intent);
-      else if (settlement === 'aborted') this.#dropped(intent);
+      else if (settlement === 'aborted') await this.#dropped(intent);
       return settlement;
     } catch (thrown) {
       // Finishing it hung in its turn.
@@ -270,9 +280,10 @@ export class FileVolume implements Volume {
     this.#ownVersions.committed(intent);
   }
 
-  #dropped(intent: Intent): void {
+  async #dropped(intent: Intent): Promise<void> {
     this.#inPlace.end(intent.operationId);
     this.#ownVersions.forget(intent.resource.key);
+    await this.#made.undone(intent.operationId);
   }
 }
 

@@ -12,22 +12,42 @@ import { kindOf, O_PATH } from './target-kind.ts';
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
+export interface Identity {
+  readonly dev: bigint;
+  readonly ino: bigint;
+}
+
+/** A directory that a write made on the way to its target. */
+export interface MadeDirectory {
+  readonly name: string;
+  readonly own: Identity;
+  readonly parent: Identity;
+}
+
 /**
  * A name below a directory that is held open. `dir` is `null` when the parent does not exist; then `deepest` is the last directory
  * that does, and `missing` the names from there on to the parent.
  */
 export class HeldPlace implements Place {
   readonly resource: Resource;
-  readonly parent: { readonly dev: bigint; readonly ino: bigint } | null;
+  readonly parent: Identity | null;
   readonly name: string;
   readonly deepest: Descriptor;
   readonly missing: readonly string[];
+  /** Parents that were made for this place; none when it was only found. */
+  readonly made: readonly MadeDirectory[];
   readonly #room: VolumeRoom;
 
   constructor(
     room: VolumeRoom,
     resource: Resource,
-    found: { deepest: Descriptor; missing: readonly string[]; name: string; parent: { dev: bigint; ino: bigint } | null },
+    found: {
+      deepest: Descriptor;
+      missing: readonly string[];
+      name: string;
+      parent: Identity | null;
+      made?: readonly MadeDirectory[];
+    },
   ) {
     this.#room = room;
     this.resource = resource;
@@ -35,6 +55,7 @@ export class HeldPlace implements Place {
     this.missing = found.missing;
     this.name = found.name;
     this.parent = found.parent;
+    this.made = found.made ?? [];
   }
 
   get dir(): Descriptor | null {
@@ -104,7 +125,7 @@ export async function walkTo(room: VolumeRoom, resource: Resource): Promise<Held
 export async function walk(
   room: VolumeRoom,
   resource: Resource,
-  way: { from: Descriptor; parents: readonly string[]; name: string },
+  way: { from: Descriptor; parents: readonly string[]; name: string; made?: readonly MadeDirectory[] },
 ): Promise<HeldPlace> {
   const { calls } = room;
   let dir = way.from;
@@ -119,7 +140,7 @@ export async function walk(
     const { dev, ino } = await calls.fstat(dir);
     if (dev !== room.dev) throw refuse('cross_volume', 'The path lies on another device than the volume.');
     if (room.folds) await assertNoAlias(calls, dir, way.name);
-    return new HeldPlace(room, resource, { deepest: dir, missing: [], name: way.name, parent: { dev, ino } });
+    return new HeldPlace(room, resource, { deepest: dir, missing: [], name: way.name, parent: { dev, ino }, made: way.made ?? [] });
   } catch (thrown) {
     await closeBelowRoot(room, dir);
     throw thrown;

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, statfs, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
@@ -144,6 +144,23 @@ describeWhere(cannotMount, 'a disk', () => {
     await until(async () => ((await put(gateway.url, 'v/few/replace.txt', 'fits again')).status === 200 ? true : null));
     await Promise.all(fillers.map((name) => rm(name)));
     expect(await place.history.writeNext(gateway.url, place.history.attempts)).toEqual([]);
+  });
+
+  it('a PUT for whose parents there are not enough inodes leaves none of them behind', async () => {
+    const place = await smallDisk(mountTmpfs('size=8m,nr_inodes=60'));
+    const gateway = await start(place);
+    await put(gateway.url, 'v/kept/a.txt', 'a');
+    const directory = join(place.directory, 'v');
+    const free = async (): Promise<number> => Number((await statfs(directory)).ffree);
+    for (let left = await free(); left > 7; left -= 1) await writeFile(join(directory, `filler-${left}`), '');
+    const [before, freeBefore] = [await readdir(directory), await free()];
+    const refused = await put(gateway.url, 'v/kept/d1/d2/d3/d4/d5/d6/d7/d8/d9/f', 'x');
+    expect([refused.status, refused.json['code']]).toEqual([507, 'insufficient_storage']);
+    expect(await readdir(directory)).toEqual(before);
+    expect(await readdir(join(directory, 'kept'))).toEqual(['a.txt']);
+    // The staged file goes in the background.
+    await until(async () => ((await free()) === freeBefore ? true : null));
+    expect((await put(gateway.url, 'v/kept/d1/d2/f', 'fits')).status).toBe(201);
   });
 
   it.each(FILE_SYSTEMS)(
