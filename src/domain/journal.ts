@@ -161,11 +161,15 @@ export type OperationKey =
 
 export interface Journal {
   /**
-   * Durable when it resolves; nothing of the unit is durable when it rejects: `journal_unavailable` (also when this process was superseded),
-   * `overloaded` (the queue is full), or `internal` (this unit alone is at fault).
+   * Durable when it resolves. Nothing of the unit is durable, and never will be, when it rejects with `journal_unavailable` (also when this
+   * process was superseded), `overloaded` (the queue is full), or `internal` (this unit alone is at fault). `outcome_unknown`: the commit was
+   * tried and failed, so the next start may find all of the unit, or nothing; until then nothing more is taken.
    */
   commit(ops: readonly JournalOp[]): Promise<CommitReceipt>;
-  /** The intent of `operationId` needs no look at recovery any more, or its announced break is over. In memory; made durable with a later unit. */
+  /**
+   * The intent of `operationId` needs no look at recovery any more, or its announced break is over. In memory; made durable with a later unit.
+   * Of an operation in doubt: whatever the next start finds, nothing comes of it.
+   */
   settled(operationId: string): void;
   /** False after a failed disk commit: refuse writes before the volume is touched. */
   readonly healthy: boolean;
@@ -175,6 +179,7 @@ export interface Journal {
   onSuperseded(listener: () => void): void;
 
   mark(resourceKey: string): Promise<Mark | null>;
+  /** Rejects with `outcome_unknown` while a grant, a change or the end of the lease is in doubt. */
   endedLease(leaseRef: string): Promise<EndedLease | null>;
   endedSession(sessionRef: string): Promise<EndedSession | null>;
   idempotent(scope: IdempotencyScope): Promise<IdempotencyRow | null>;

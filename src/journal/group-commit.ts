@@ -4,7 +4,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { AuditAppender } from './audit-appender.ts';
 import { InternalFacts } from './internal-facts.ts';
 import type { OwnerSeat } from './owner-row.ts';
-import { type FailureKind, failureKind } from './sqlite-failure.ts';
+import { CommitInDoubt, commitFailure, type FailureKind, failureKind } from './sqlite-failure.ts';
 import type { UnitEffects, UnitWriter } from './unit-writer.ts';
 
 export type Unit = readonly JournalOp[];
@@ -20,10 +20,20 @@ export type UnitResult = { readonly ok: true; readonly effects: UnitEffects } | 
 
 export type GroupResult =
   | { readonly done: true; readonly units: readonly UnitResult[]; readonly head: { readonly seq: number; readonly hash: string } }
-  | { readonly done: false; readonly failure: Exclude<FailureKind, 'bug'>; readonly message: string };
+  | {
+      readonly done: false;
+      readonly failure: Exclude<FailureKind, 'bug'>;
+      readonly message: string;
+      /** The next start may find the units. Otherwise nothing of them has reached the disk as a commit. */
+      readonly inDoubt: boolean;
+    };
 
 function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
+}
+
+function refusedAsBroken(message: string): Extract<GroupResult, { done: false }> {
+  return { done: false, failure: 'broken', message, inDoubt: false };
 }
 
 /**
@@ -89,7 +99,7 @@ export class GroupCommit {
   }
 
   #attempt(write: () => UnitResult[], settlement: SettlementNote): GroupResult | 'bug' {
-    if (this.#broken !== null) return { done: false, failure: 'broken', message: this.#broken };
+    if (this.#broken !== null) return refusedAsBroken(this.#broken);
     const position = this.#audit.position();
     try {
       const units = this.transaction(() => {
@@ -118,25 +128,33 @@ export class GroupCommit {
     if (failure === 'bug') throw thrown;
     // After a failed write or sync the file's state is not known; a second try could report success for lost bytes.
     if (failure === 'broken') this.#broken = messageOf(thrown);
-    return { done: false, failure, message: messageOf(thrown) };
+    return { done: false, failure, message: messageOf(thrown), inDoubt: thrown instanceof CommitInDoubt };
   }
 
-  /** Runs `body` in a transaction of the owner. Throws `Superseded`, SQLite's error, or the body's, all rolled back. */
+  /** Runs `body` in a transaction of the owner. Throws `Superseded`, SQLite's error, or the body's, all rolled back; or `CommitInDoubt`. */
   transaction<T>(body: () => T): T {
     this.#begin.run();
     try {
       this.#seat.assertOurs();
       const result = body();
-      this.#commit.run();
+      this.#commitNow();
       return result;
     } finally {
       if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
     }
   }
 
+  #commitNow(): void {
+    try {
+      this.#commit.run();
+    } catch (thrown) {
+      throw commitFailure(thrown);
+    }
+  }
+
   /** The transactions around the units (heartbeat, upkeep), under the same rules. `null`: done. */
   upkeep(body: () => void): Extract<GroupResult, { done: false }> | null {
-    if (this.#broken !== null) return { done: false, failure: 'broken', message: this.#broken };
+    if (this.#broken !== null) return refusedAsBroken(this.#broken);
     try {
       this.transaction(body);
       return null;

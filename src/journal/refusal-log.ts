@@ -1,8 +1,10 @@
 import type { AuditDraft } from '../domain/audit-record.ts';
 import type { Clock } from '../domain/clock.ts';
+import { GatewayError } from '../domain/errors.ts';
 import type { Journal, RefusalLog } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { CountedRefusals } from './counted-refusals.ts';
+import { journalUnavailable } from './thread-calls.ts';
 
 /**
  * Refusals in the audit log (I4 and its one exemption): the first of a kind is durable before its answer, equal ones within a
@@ -15,7 +17,13 @@ export class CountingRefusalLog implements RefusalLog {
 
   constructor(journal: Pick<Journal, 'commit'>, clock: Clock) {
     this.#write = async (record) => {
-      await journal.commit([{ op: 'audit', record }]);
+      try {
+        await journal.commit([{ op: 'audit', record }]);
+      } catch (thrown) {
+        // Of a refusal only its record can be in doubt: nothing was changed in any case.
+        if (!(thrown instanceof GatewayError) || thrown.code !== 'outcome_unknown') throw thrown;
+        throw journalUnavailable('The refusal could not be recorded; nothing was changed.', thrown);
+      }
     };
     this.#refusals = new CountedRefusals({ clock, windowMs: LIMITS.refusalWindowMs, keysMax: LIMITS.refusalKeysMax, write: this.#write });
     this.#early = new CountedRefusals({ clock, windowMs: LIMITS.refusalEarlyWindowMs, keysMax: LIMITS.refusalKeysMax, write: this.#write });

@@ -21,9 +21,10 @@ import { operationView } from './operation-view.ts';
 import type { OperationsInFlight } from './operations-in-flight.ts';
 import type { ReaderCalls } from './reader-calls.ts';
 import type { DiskFailure } from './sqlite-failure.ts';
-import { journalUnavailable, type ThreadCalls } from './thread-calls.ts';
+import { journalUnavailable, recordInDoubt, type ThreadCalls } from './thread-calls.ts';
 import { UnitQueue, type UnitQueueCounts } from './unit-queue.ts';
 import type { UnitEffects } from './unit-writer.ts';
+import { UnitsInDoubt } from './units-in-doubt.ts';
 import type { WriterCalls, WriterEvent } from './writer-calls.ts';
 
 export interface SqliteJournalParts {
@@ -65,6 +66,7 @@ export class SqliteJournal implements Journal {
   readonly #queue: UnitQueue;
   readonly #marks: MarkCache;
   readonly #audit: AuditReader;
+  readonly #inDoubt = new UnitsInDoubt();
   readonly #supersededListeners: (() => void)[] = [];
   #head: { readonly seq: number; readonly hash: string };
   #state: JournalState = 'healthy';
@@ -81,6 +83,7 @@ export class SqliteJournal implements Journal {
       send: (units) => this.#send(units),
       onDurable: (effects) => this.#durable(effects),
       onGroup: (result) => this.#grouped(result),
+      onDoubt: (units) => this.#inDoubt.add(units),
     });
     this.#marks = new MarkCache(LIMITS.markCacheMax, (resourceKey) => this.#read('mark', { resourceKey }));
     this.#audit = new AuditReader({
@@ -98,6 +101,7 @@ export class SqliteJournal implements Journal {
 
   settled(operationId: string): void {
     this.#inFlight.settled(operationId);
+    this.#inDoubt.settled(operationId);
   }
 
   get healthy(): boolean {
@@ -118,6 +122,7 @@ export class SqliteJournal implements Journal {
   }
 
   endedLease(leaseRef: string): Promise<EndedLease | null> {
+    if (this.#inDoubt.hasLease(leaseRef)) return Promise.reject(recordInDoubt());
     return this.#read('endedLease', { leaseRef });
   }
 
@@ -125,11 +130,13 @@ export class SqliteJournal implements Journal {
     return this.#read('endedSession', { sessionRef });
   }
 
-  idempotent(scope: IdempotencyScope): Promise<IdempotencyRow | null> {
-    return this.#read('idempotent', { scope, nowMs: this.#clock.wallMs() });
+  async idempotent(scope: IdempotencyScope): Promise<IdempotencyRow | null> {
+    return this.#inDoubt.idempotent(scope) ?? this.#read('idempotent', { scope, nowMs: this.#clock.wallMs() });
   }
 
   async operation(key: OperationKey): Promise<OperationView | null> {
+    const inDoubt = this.#inDoubt.operation(key);
+    if (inDoubt !== null) return inDoubt;
     const records = await this.#read('operation', { key, nowMs: this.#clock.wallMs() });
     return operationView(records.map((record) => this.#audit.shown(record)));
   }
@@ -197,13 +204,20 @@ export class SqliteJournal implements Journal {
   #send(units: readonly Unit[]): Promise<GroupResult> {
     // The disk is never tried again after a failed sync, nor may a superseded process try.
     if (this.#state === 'broken' || this.#state === 'superseded') {
-      return Promise.resolve({ done: false, failure: this.#state, message: `the journal is ${this.#state}` });
+      return Promise.resolve({ done: false, failure: this.#state, message: `the journal is ${this.#state}`, inDoubt: false });
     }
     const settlement = this.#settlement();
-    return this.#writer.call('commit', { units, settlement }).then((result) => {
-      if (result.done) this.#inFlight.closed(settlement.closed);
-      return result;
-    });
+    return this.#writer.call('commit', { units, settlement }).then(
+      (result) => {
+        if (result.done) this.#inFlight.closed(settlement.closed);
+        return result;
+      },
+      (thrown: unknown) => {
+        // One that lives has rolled back. One that died had the units, and nobody saw how far it got.
+        if (!this.#writer.isDead) throw thrown;
+        return { done: false, failure: 'broken', message: String(thrown), inDoubt: true };
+      },
+    );
   }
 
   #grouped(result: GroupResult): void {

@@ -15,6 +15,15 @@ export function journalUnavailable(detail: string, cause?: unknown): GatewayErro
   return new GatewayError('journal_unavailable', { detail, retryAfterMs: LIMITS.journalRetryAfterMs, cause });
 }
 
+/** A unit whose commit was tried and failed: only the next start knows. */
+export function recordInDoubt(cause?: unknown): GatewayError {
+  return new GatewayError('outcome_unknown', {
+    detail: 'The journal did not say whether this is recorded. Its next start tells.',
+    retryAfterMs: LIMITS.journalRetryAfterMs,
+    cause,
+  });
+}
+
 interface Waiting {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: GatewayError) => void;
@@ -40,6 +49,10 @@ export class ThreadCalls<M extends CallMap> {
 
   get waiting(): number {
     return this.#waiting.size;
+  }
+
+  get isDead(): boolean {
+    return this.#dead !== null;
   }
 
   call<K extends keyof M & string>(name: K, input: M[K]['input']): Promise<M[K]['output']> {

@@ -2,7 +2,7 @@ import { GatewayError } from '../domain/errors.ts';
 import type { CommitReceipt, JournalOp } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { GroupResult, Unit } from './group-commit.ts';
-import { journalUnavailable } from './thread-calls.ts';
+import { journalUnavailable, recordInDoubt } from './thread-calls.ts';
 import type { UnitEffects } from './unit-writer.ts';
 
 interface QueuedUnit {
@@ -17,6 +17,8 @@ export interface UnitQueueParts {
   /** A unit is durable; called before its `commit` resolves. */
   readonly onDurable: (effects: UnitEffects) => void;
   readonly onGroup: (result: GroupResult) => void;
+  /** The next start may find these units; called before their `commit` rejects. */
+  readonly onDoubt: (units: readonly Unit[]) => void;
 }
 
 export interface UnitQueueCounts {
@@ -90,13 +92,20 @@ export class UnitQueue {
     this.#parts.onGroup(result);
     if (!result.done) {
       this.counts.failedGroups += 1;
-      for (const unit of group) unit.reject(journalUnavailable('The journal cannot be written; nothing was changed.', new Error(result.message)));
+      this.#reject(group, result);
       return;
     }
     this.counts.groups += 1;
     this.counts.units += group.length;
     this.counts.largestGroup = Math.max(this.counts.largestGroup, group.length);
     for (const [index, unit] of group.entries()) this.#answer(unit, result.units[index]);
+  }
+
+  #reject(group: readonly QueuedUnit[], { inDoubt, message }: Extract<GroupResult, { done: false }>): void {
+    const cause = new Error(message);
+    if (inDoubt) this.#parts.onDoubt(group.map(({ ops }) => ops));
+    for (const unit of group)
+      unit.reject(inDoubt ? recordInDoubt(cause) : journalUnavailable('The journal cannot be written; nothing was changed.', cause));
   }
 
   #answer(unit: QueuedUnit, result: Extract<GroupResult, { done: true }>['units'][number] | undefined): void {

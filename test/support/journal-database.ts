@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import Sqlite, { type Database } from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import type { JournalOp } from '../../src/domain/journal.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -16,8 +16,34 @@ export interface TestDatabase {
   readonly db: Database;
   readonly keys: ChainKeys;
   readonly group: GroupCommit;
+  failCommits(fault: CommitFault): void;
   /** Commits one unit; throws when it failed. */
   write(...ops: JournalOp[]): GroupResult;
+}
+
+/** What a COMMIT does whose frames reach the file and whose sync fails (`kept`), or whose frames do not. */
+export interface CommitFault {
+  readonly code: string;
+  readonly kept: boolean;
+}
+
+/** From the returned call on COMMIT fails as it says; to be called before the database is used. */
+function failingCommits(db: Database): (fault: CommitFault) => void {
+  let fault: CommitFault | null = null;
+  const prepare = db.prepare.bind(db);
+  db.prepare = ((sql: string) => {
+    const statement = prepare(sql);
+    if (sql !== 'COMMIT') return statement;
+    return {
+      run: () => {
+        if (fault === null || fault.kept) statement.run();
+        if (fault !== null) throw new Sqlite.SqliteError('disk I/O error', fault.code);
+      },
+    };
+  }) as typeof db.prepare;
+  return (next) => {
+    fault = next;
+  };
 }
 
 /** The writer's side of a journal without its thread: a real database, migrated and owned. */
@@ -28,6 +54,7 @@ export function testDatabase(
   prepareDataDirectory(directory);
   const db = openWriter(journalFile(directory));
   onTestFinished(() => void db.close());
+  const failCommits = failingCommits(db);
   migrate(db);
   putOwner(db, 'test', ownIdentity());
   const keys = new ChainKeys(changes.auditKeys ?? []);
@@ -40,5 +67,5 @@ export function testDatabase(
     if (failed !== undefined) throw new Error(JSON.stringify(failed));
     return result;
   };
-  return { db, keys, group, write };
+  return { db, keys, group, write, failCommits };
 }

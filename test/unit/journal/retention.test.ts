@@ -73,7 +73,8 @@ describe('retention', () => {
   });
 
   it('keeps every intent of an operation while one of them is undecided, and all that are above the low-water mark', () => {
-    const { db, write, keys, group } = testDatabase(temporaryDirectory(), { auditKeys: [KEY] });
+    const database = testDatabase(temporaryDirectory(), { auditKeys: [KEY] });
+    const { db, write } = database;
     const old = (operationId: string, path: string) => ({
       op: 'intent' as const,
       intent: intent(operationId, `demo/${path}`, { audit: auditDraft({ operationId, path, at: at(0) }) }),
@@ -85,10 +86,10 @@ describe('retention', () => {
     write(auditOp({ at: at(29) }));
     const left = (): unknown[] => db.prepare('SELECT operation_id || path FROM intents ORDER BY seq').pluck().all();
     new InternalFacts(db).put('settled_low_water', 5);
-    keep({ db, write, keys, group }, { keepDays: null, keepBytes: null });
+    keep(database, { keepDays: null, keepBytes: null });
     expect(left()).toEqual(['op-1a', 'op-1b', 'op-3d']);
     write(outcomeOp('op-1', 'committed', { path: 'b', at: at(29) }));
-    keep({ db, write, keys, group }, { keepDays: null, keepBytes: null });
+    keep(database, { keepDays: null, keepBytes: null });
     expect(left()).toEqual(['op-3d']);
   });
 
