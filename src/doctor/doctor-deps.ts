@@ -40,7 +40,7 @@ export interface DoctorDeps {
   /** False when there was nothing to remove any more. */
   readonly removeOrphan: (node: CoordinatorNode) => Promise<boolean>;
   readonly unsettled: {
-    open(): readonly { readonly operationId: string; readonly resource: string; readonly volume: string }[];
+    open(): readonly { readonly operationId: string; readonly resource: string; readonly volume: string; readonly untilNextStart: boolean }[];
     settleNow(operationId: string): Promise<'settled' | 'unknown' | 'none'>;
   };
 }

@@ -64,7 +64,7 @@ export class Doctor {
       steps = await remedy.carryOut(caller);
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      if (error.code !== 'journal_unavailable') await this.#refused(caller, remedy, error);
+      if (error.code !== 'journal_unavailable' && error.code !== 'outcome_unknown') await this.#refused(caller, remedy, error);
       throw error;
     }
     await this.#deps.journal.commit([{ op: 'audit', record: this.#record(caller, remedy, null) }]);

@@ -143,15 +143,18 @@ export function nearlyFull(volumes: readonly Pick<ExaminedVolume, 'name' | 'spac
   });
 }
 
-/** Resources that are closed because their volume does not tell what became of a write. */
+const UNTIL_NEXT_START =
+  'The journal failed in the commit of this operation and does not say whether it has it. Mend its disk and start the gateway again: the start finishes the operation or drops it.';
+
+/** Resources that are closed because their volume, or the journal, does not tell what became of a write. */
 export function unknownOutcomes({ open, settleNow }: DoctorDeps['unsettled']): Diagnosis[] {
-  return open().map(({ operationId, resource, volume }) =>
-    diagnosis({
-      code: 'outcome_unknown',
-      severity: 'error',
-      resource,
-      subject: operationId,
-      evidence: { operation_id: operationId, volume, how: 'No other write gets in before it is settled; it is looked at again every few seconds.' },
+  return open().map(({ operationId, resource, volume, untilNextStart }) => {
+    const finding = { code: 'outcome_unknown', severity: 'error', resource, subject: operationId } as const;
+    const evidence = { operation_id: operationId, volume };
+    if (untilNextStart) return diagnosis({ ...finding, evidence: { ...evidence, how: UNTIL_NEXT_START } });
+    return diagnosis({
+      ...finding,
+      evidence: { ...evidence, how: 'No other write gets in before it is settled; it is looked at again every few seconds.' },
       remedy: {
         fix: 'Look at the volume now.',
         steps: [
@@ -165,6 +168,6 @@ export function unknownOutcomes({ open, settleNow }: DoctorDeps['unsettled']): D
           return [came === 'unknown' ? `operation ${operationId} still cannot be told` : `operation ${operationId} is settled`];
         },
       },
-    }),
-  );
+    });
+  });
 }

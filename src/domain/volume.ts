@@ -40,7 +40,7 @@ export interface Place {
   close(): void;
 }
 
-/** A file that is being written in the incarnation directory. Exactly one of `discard` or an apply ends it. */
+/** A file that is being written in the incarnation directory. Exactly one of a discard or an apply ends it. */
 export interface Staging {
   readonly name: string;
   readonly bytesWritten: number;
@@ -57,6 +57,8 @@ export interface Staging {
   sync(): Promise<void>;
   /** Closes and unlinks. Never rejects; what is left is swept at the next start. */
   discard(): Promise<void>;
+  /** The same where the next start may find its intent. True once it is gone for good, also over a power cut; never rejects. */
+  discardForGood(): Promise<boolean>;
 }
 
 export interface DirectoryEntry {

@@ -140,6 +140,7 @@ async function decide(operation: Operation, token: FencingToken, changing: Chang
     sync: () => Promise.resolve(),
     apply,
     discard: () => Promise.resolve(),
+    discardForGood: () => Promise.resolve(false),
     answer: { status, headers: answerHeaders(operation, token), body: status === 201 ? directoryAnswer(operation, volume, resource, token) : null },
   };
 }

@@ -11,7 +11,7 @@ import type { JournalOp, StoredAnswer } from '../domain/journal.ts';
 import type { Pin } from '../domain/lease.ts';
 import type { Volume } from '../domain/volume.ts';
 import type { WriteDeps } from './deps.ts';
-import { outcomeUnknown, scopeOf, unknownAnswer } from './idempotency.ts';
+import { outcomeUnknown, recordInDoubt, refusedInDoubt, scopeOf, unknownAnswer } from './idempotency.ts';
 import type { Operation } from './operation.ts';
 import type { WriteRight } from './write-lease.ts';
 
@@ -28,6 +28,11 @@ export interface Section {
   readonly apply: () => Promise<void>;
   /** Drops the staged files when the section ends without an apply. The records on the volume stay until the outcome is durable. */
   readonly discard: () => Promise<void>;
+  /**
+   * The same where the journal does not know whether it has the intent. True when recovery then has nothing to finish it with: the staged files
+   * are gone for good. False where it needs none: a DELETE, a MOVE, a directory.
+   */
+  readonly discardForGood: () => Promise<boolean>;
   readonly answer: StoredAnswer;
 }
 
@@ -81,6 +86,7 @@ interface Ending {
 async function carryOut(deps: WriteDeps, operation: Operation, right: WriteRight, section: Section, leave: () => void): Promise<Ending> {
   const durable = await makeDurable(deps, operation, right, section);
   if (durable.error !== null) {
+    if (durable.intended === 'in_doubt') return inDoubt(deps, operation, section, durable.error);
     await section.discard();
     if (!durable.intended) {
       section.volume.tidy(section.intents);
@@ -99,7 +105,7 @@ async function makeDurable(
   operation: Operation,
   right: WriteRight,
   section: Section,
-): Promise<{ readonly error: GatewayError | null; readonly intended: boolean }> {
+): Promise<{ readonly error: GatewayError | null; readonly intended: boolean | 'in_doubt' }> {
   try {
     await section.prepare?.();
   } catch (error) {
@@ -109,7 +115,10 @@ async function makeDurable(
   const [synced, written] = await Promise.allSettled([section.sync(), deps.journal.commit(unitOf(deps, operation, right, section))]);
   const intended = written.status === 'fulfilled';
   operation.intended = intended;
-  if (written.status === 'rejected') return { error: asGatewayError(written.reason), intended };
+  if (written.status === 'rejected') {
+    const error = asGatewayError(written.reason);
+    return { error, intended: error.code === 'outcome_unknown' ? 'in_doubt' : intended };
+  }
   if (synced.status === 'rejected') return { error: asGatewayError(synced.reason), intended };
   await operation.reached('6.durable');
   return { error: null, intended };
@@ -126,6 +135,20 @@ function unitOf(deps: WriteDeps, operation: Operation, right: WriteRight, sectio
     ops.push({ op: 'idempotency_put', scope, row, atMs: deps.clock.wallMs() });
   }
   return ops;
+}
+
+/**
+ * The next start may find the intent, and would finish it. Where that takes a staged file, the file goes, and then nothing was changed and nothing
+ * will be. Otherwise nobody can say before that start; the section stays entered, and what lies on the volume stays for recovery.
+ */
+async function inDoubt(deps: WriteDeps, operation: Operation, section: Section, cause: GatewayError): Promise<Ending> {
+  if (await section.discardForGood()) {
+    deps.journal.settled(operation.id);
+    return { error: refusedInDoubt(cause), kept: false };
+  }
+  operation.intended = true;
+  deps.settleLoop.leaveToNextStart(section);
+  return { error: recordInDoubt(operation.id, cause), kept: true };
 }
 
 async function applyIntent(deps: WriteDeps, operation: Operation, section: Section, leave: () => void): Promise<Ending> {

@@ -47,6 +47,27 @@ function isUnknown(answer: StoredAnswer): boolean {
   return answer.status === UNKNOWN_STATUS;
 }
 
+/** The journal's own word for a unit in doubt, of an operation that nothing can come of any more. */
+export function refusedInDoubt(cause: GatewayError): GatewayError {
+  return new GatewayError('journal_unavailable', {
+    detail: 'The journal cannot be written; nothing was changed.',
+    ...(cause.retryAfterMs === undefined ? {} : { retryAfterMs: cause.retryAfterMs }),
+    cause,
+  });
+}
+
+/** 503 `outcome_unknown` of an operation whose intent the next start of the gateway finds, and then finishes, or does not find. */
+export function recordInDoubt(operationId: string, cause: GatewayError): GatewayError {
+  return new GatewayError('outcome_unknown', {
+    detail:
+      'The journal did not say whether it has this operation. Nothing was changed so far; the next start of the gateway finishes it or drops it. ' +
+      'Ask GET /v1/operations with this operation_id after that.',
+    members: { operation_id: operationId },
+    ...(cause.retryAfterMs === undefined ? {} : { retryAfterMs: cause.retryAfterMs }),
+    cause,
+  });
+}
+
 /** 503 `outcome_unknown`: settle it by `GET /v1/operations`, never by a blind retry. */
 export function outcomeUnknown(operationId: string, cause?: unknown): GatewayError {
   return new GatewayError('outcome_unknown', {

@@ -107,6 +107,7 @@ async function decide(deps: WriteDeps, operation: Operation, right: WriteRight, 
       await volume.syncParent(from);
     },
     discard: () => Promise.resolve(),
+    discardForGood: () => Promise.resolve(false),
     answer,
   };
 }

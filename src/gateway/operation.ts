@@ -26,7 +26,7 @@ export class Operation {
   readonly #leaseRefs = new Map<string, string | null>();
   /** Whether any fencing token came with the request. */
   hasToken: boolean;
-  /** True once the intent is durable: from then on the commit section writes the records. */
+  /** True once the intent is, or may be, durable: from then on the commit section writes the records. */
   intended = false;
 
   constructor(deps: WriteDeps, envelope: WriteEnvelope, action: AuditAction) {
@@ -107,18 +107,19 @@ export async function runOperation(
   }
 }
 
-/** When the journal cannot take the record, its own error is the answer: nothing was changed either way. */
+/** When the journal cannot take the record, its own error is the answer: nothing was changed either way, unless that is just what is not known. */
 async function recordRefusal(deps: WriteDeps, operation: Operation, subject: Subject, error: GatewayError): Promise<void> {
   if (error.code === 'journal_unavailable') return;
-  await deps.refusals.refused(
-    operation.draft(subject, {
-      outcome: CUT_SHORT.has(error.code) ? 'aborted' : 'rejected',
-      code: error.code,
-      status: deps.statusOf(error.code),
-      // A refusal has no operation that could be asked for, and equal refusals are counted as one.
-      operationId: null,
-      fencingToken: operation.presented,
-      highWaterMark: operation.mark,
-    }),
-  );
+  const record = operation.draft(subject, {
+    outcome: CUT_SHORT.has(error.code) ? 'aborted' : 'rejected',
+    code: error.code,
+    status: deps.statusOf(error.code),
+    // A refusal has no operation that could be asked for, and equal refusals are counted as one.
+    operationId: null,
+    fencingToken: operation.presented,
+    highWaterMark: operation.mark,
+  });
+  await deps.refusals.refused(record).catch((journal: unknown) => {
+    if (error.code !== 'outcome_unknown') throw journal;
+  });
 }

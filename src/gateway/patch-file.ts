@@ -222,6 +222,7 @@ async function decideInPlace(operation: Operation, token: FencingToken, patching
     },
     apply: () => applyInPlace(operation, patching, intent, place, places),
     discard: () => staging.discard(),
+    discardForGood: () => staging.discardForGood(),
     answer: answerWithFile(operation, volume, status, { resource, facts: after, sha256: null, token }),
   };
 }

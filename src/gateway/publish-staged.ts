@@ -82,6 +82,7 @@ async function decide(deps: WriteDeps, operation: Operation, token: FencingToken
       if (sha256 !== null) deps.digests.committed(resource, staged, sha256);
     },
     discard: () => staging.discard(),
+    discardForGood: () => staging.discardForGood(),
     answer: answerWithFile(operation, volume, status, { resource, facts: staged, sha256, token }),
   };
 }

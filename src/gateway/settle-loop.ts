@@ -20,10 +20,20 @@ export interface Unsettled {
   readonly left: () => void;
 }
 
+export interface OpenOperation {
+  readonly operationId: string;
+  readonly resource: string;
+  readonly volume: string;
+  /** Looking at the volume settles nothing: only the next start knows whether the journal has its intent. */
+  readonly untilNextStart: boolean;
+}
+
 export interface SettleLoop {
   adopt(unsettled: Unsettled): void;
-  /** The operations that wait for an answer of their volume, for the doctor. */
-  open(): readonly { readonly operationId: string; readonly resource: string; readonly volume: string }[];
+  /** Keeps a section entered for as long as this process lives: whether there is an intent is not known, so nothing may be finished here. */
+  leaveToNextStart(section: Pick<Unsettled, 'volume' | 'intents'>): void;
+  /** The operations that wait for an answer of their volume, or for the next start, for the doctor. */
+  open(): readonly OpenOperation[];
   /** Looks now and not only at the next turn. `unknown`: it still cannot be told; `none`: no such operation is open. */
   settleNow(operationId: string): Promise<'settled' | 'unknown' | 'none'>;
   stop(): void;
@@ -32,6 +42,7 @@ export interface SettleLoop {
 /** `onError` hears why a round failed; the next round follows in any case. */
 export function createSettleLoop(clock: Clock, onError: (error: unknown) => void): SettleLoop {
   const open = new Set<Unsettled>();
+  const leftToNextStart = new Set<Pick<Unsettled, 'volume' | 'intents'>>();
   /** Has an entry from the moment the apply has ended: before, looking would prove nothing. */
   const timers = new Map<Unsettled, Timer>();
   const rounds = new Map<Unsettled, Promise<void>>();
@@ -76,10 +87,8 @@ export function createSettleLoop(clock: Clock, onError: (error: unknown) => void
         () => later(unsettled),
       );
     },
-    open: () =>
-      [...open].flatMap((u) =>
-        u.intents.map((intent) => ({ operationId: intent.operationId, resource: intent.resource.name, volume: u.volume.name })),
-      ),
+    leaveToNextStart: (section) => void leftToNextStart.add(section),
+    open: () => [...[...open].flatMap((each) => openOf(each, false)), ...[...leftToNextStart].flatMap((each) => openOf(each, true))],
     settleNow: async (operationId) => {
       const unsettled = [...open].find(({ intents }) => intents.some((intent) => intent.operationId === operationId));
       if (unsettled === undefined) return 'none';
@@ -95,6 +104,10 @@ export function createSettleLoop(clock: Clock, onError: (error: unknown) => void
       timers.clear();
     },
   };
+}
+
+function openOf({ volume, intents }: Pick<Unsettled, 'volume' | 'intents'>, untilNextStart: boolean): OpenOperation[] {
+  return intents.map(({ operationId, resource }) => ({ operationId, resource: resource.name, volume: volume.name, untilNextStart }));
 }
 
 /** Several intents of one operation are all or nothing: settled when each of them is. */

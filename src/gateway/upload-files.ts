@@ -152,6 +152,11 @@ async function decide(operation: Operation, right: WriteRight, volume: Volume, f
     discard: async () => {
       for (const file of files) await file.staging.discard();
     },
+    discardForGood: async () => {
+      let allGone = true;
+      for (const file of files) allGone = (await file.staging.discardForGood()) && allGone;
+      return allGone;
+    },
     answer: { status: created ? 201 : 200, headers: answerHeaders(operation, first.token), body: { operation_id: operation.id, files: answers } },
   };
 }

@@ -9,7 +9,7 @@ import type { OpenCall } from './open-call.ts';
  * rate, are only counted (one record per address and minute); a principal always has a record of its own. Rejects with `journal_unavailable`, which is then the answer.
  */
 export async function recordRefusal(deps: GrpcDeps, call: OpenCall, error: GatewayError): Promise<void> {
-  if (!call.rules.audited || call.handedOver || error.code === 'journal_unavailable') return;
+  if (!call.rules.audited || call.handedOver || error.code === 'journal_unavailable' || error.code === 'outcome_unknown') return;
   const { principal, subject } = call;
   const draft = recordWith({
     at: rfc3339(deps.clock.wallMs()),

@@ -16,7 +16,7 @@ import { statusOf } from './status.ts';
 export async function recordRefusal(deps: HttpDeps, request: FastifyRequest, error: GatewayError): Promise<void> {
   const { action } = request.routeOptions.config;
   const { state } = request;
-  if (action === undefined || state.handedOver || error.code === 'journal_unavailable') return;
+  if (action === undefined || state.handedOver || error.code === 'journal_unavailable' || error.code === 'outcome_unknown') return;
   const { principal, subject } = state;
   const draft: AuditDraft = {
     ...blank(deps, action, error.code),

@@ -141,10 +141,27 @@ export class StagedFile implements Staging {
 
   async discard(): Promise<void> {
     const { calls, inc } = this.#staging.room;
-    this.#broken ??= refuse('internal', 'The staged file was dropped.');
     // Both are best effort: what is left has no intent and is swept at the next start.
-    await calls.close(this.#file).catch(() => undefined);
+    await this.#drop();
     await this.#staging.litter.remove(this.name, () => calls.unlink(at(inc, this.name)));
+  }
+
+  /** A name that is missing was taken by a successor, who may still publish it: only our own unlink counts. */
+  async discardForGood(): Promise<boolean> {
+    const { calls, inc, sync } = this.#staging.room;
+    await this.#drop();
+    try {
+      await calls.unlink(at(inc, this.name));
+      await sync.sync(inc);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async #drop(): Promise<void> {
+    this.#broken ??= refuse('internal', 'The staged file was dropped.');
+    await this.#staging.room.calls.close(this.#file).catch(() => undefined);
   }
 
   /** After one failure the file is never used again: what a failed write or sync left in it is not known. */

@@ -25,7 +25,7 @@ const ROOT_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY;
 /**
  * Starts one volume, at start and at take-over in the same order (`write-protocol.md`, "Recovery at start"): whose it is, what its
  * stamp says, make and publish the own directory, empty and remove every old one, only then compare and finish intents, sweep.
- * Never rejects for what is wrong with the volume; rejects with `journal_unavailable` when the journal fails.
+ * Never rejects for what is wrong with the volume; rejects with `journal_unavailable` or `outcome_unknown` when the journal fails.
  */
 export async function startVolume<Probe extends ProbeFacts>(deps: VolumeStartDeps<Probe>, mode: StartMode = 'plain'): Promise<VolumeStartResult> {
   const { policy, calls } = deps;
@@ -178,7 +178,8 @@ async function openControl({ calls }: StartContext, root: Descriptor): Promise<{
 }
 
 function refusalOf(volume: string, thrown: unknown): VolumeStartResult {
-  if (thrown instanceof GatewayError && thrown.code === 'journal_unavailable') throw thrown;
+  // Whatever is in doubt is found, or done, at the next start.
+  if (thrown instanceof GatewayError && (thrown.code === 'journal_unavailable' || thrown.code === 'outcome_unknown')) throw thrown;
   const closed = (code: VolumeFinding['code'], reason: string): VolumeStartResult => ({
     kind: 'closed',
     reason,

@@ -138,6 +138,21 @@ describe('a resource that is closed by an unknown outcome', () => {
     expect(recorded).toEqual(['aborted']);
   });
 
+  it('that only the next start can tell is found, is never looked at, and has no fix', async () => {
+    const { loop, recorded, clock, endApply, settles } = lab();
+    endApply();
+    settles('committed');
+    await clock.advanceAsync(LIMITS.settleRetryMs);
+    const untold = { volume: { name: 'v' } as Volume, intents: [{ operationId: 'op-2', resource: { name: 'v/b' } } as Intent] };
+    loop.leaveToNextStart(untold);
+    await clock.advanceAsync(10 * LIMITS.settleRetryMs);
+    expect(await loop.settleNow('op-2')).toBe('none');
+    expect(unknownOutcomes(loop).map(({ finding, remedy }) => [finding.resource, finding.evidence, remedy])).toEqual([
+      ['v/b', { operation_id: 'op-2', volume: 'v', how: expect.stringContaining('start the gateway again') }, null],
+    ]);
+    expect(recorded).toEqual(['committed']);
+  });
+
   it('is looked at once even when fix and timer come together', async () => {
     const { loop, recorded, endApply, settles, clock } = lab();
     endApply();

@@ -165,6 +165,26 @@ describe.each(LOCALITIES)('staging (local: $local)', ({ local }) => {
     expect(temp.fencedCount).toBe(0);
   });
 
+  it('is gone for good only when we removed its name ourselves, and its directory is durable since', async () => {
+    const { faults, volume } = temp;
+    const stage = (): Promise<Staging> => volume.stage({ sha512: false });
+    const gone = await stage();
+    const before = faults.log.length;
+    expect(await gone.discardForGood()).toBe(true);
+    expect(fs.existsSync(stagedPath(gone))).toBe(false);
+    expect(faults.log.slice(before).filter((name) => name === 'unlink' || name === 'fsync')).toEqual(['unlink', 'fsync']);
+    const taken = await stage();
+    fs.renameSync(stagedPath(taken), temp.path('with-the-successor'));
+    expect(await taken.discardForGood()).toBe(false);
+    const stuck = await stage();
+    faults.failOnce('unlink', EIO);
+    expect(await stuck.discardForGood()).toBe(false);
+    expect(fs.existsSync(stagedPath(stuck))).toBe(true);
+    const unsynced = await stage();
+    faults.failOnce('fsync', EIO);
+    expect(await unsynced.discardForGood()).toBe(false);
+  });
+
   it('versions of two files staged at once differ', async () => {
     const all = await Promise.all(Array.from({ length: 20 }, () => temp.volume.stage({ sha512: false })));
     const sealed = await Promise.all(all.map((staging) => sealAs(temp.volume, staging, null)));
