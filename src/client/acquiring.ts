@@ -6,6 +6,7 @@ import { FencegateError, isFencegateError } from './errors.ts';
 import { HeldLease } from './held-lease.ts';
 import type { LeaseOptions } from './lease-options.ts';
 import { pause } from './pause.ts';
+import { RETRY_RULES } from './retry-rules.ts';
 import { jitteredDelayMs, retrying } from './retrying.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import type { Transport } from './transport.ts';
@@ -87,16 +88,20 @@ export class Acquiring {
     const json = this.#body(acquisition, sessionId);
     const waitMs = Math.ceil(Math.min(CLIENT_LIMITS.firstWaitMs, this.#restMs(acquisition)));
     let sentMs = 0;
-    const attempt = (): Promise<Lease> => {
+    let mayBeGranted = false;
+    const attempt = async (): Promise<Lease> => {
       sentMs = clock.monotonicMs();
-      return this.#transport.json<Lease>({ method: 'POST', path: '/v1/leases', json: { ...json, wait_ms: waitMs }, waitMs, signal });
+      try {
+        return await this.#transport.json<Lease>({ method: 'POST', path: '/v1/leases', json: { ...json, wait_ms: waitMs }, waitMs, signal });
+      } catch (thrown) {
+        mayBeGranted = leavesOpen(thrown, mayBeGranted);
+        throw thrown;
+      }
     };
     try {
       return { lease: await retrying(this.#transport, attempt, { keyed: true, signal }), sentMs, fresh: true };
     } catch (thrown) {
-      // Whether it was granted is not known, unless the gateway said that it was not.
-      const refused = thrown instanceof FencegateError && thrown.status !== null;
-      if (!refused) this.#keeper.leftovers.addRequest(json, acquisition.holdId);
+      if (mayBeGranted) this.#keeper.leftovers.addRequest(json, acquisition.holdId);
       throw thrown;
     }
   }
@@ -194,6 +199,13 @@ export class Acquiring {
   #restMs({ untilMs }: Acquisition): number {
     return untilMs === null ? Number.POSITIVE_INFINITY : Math.max(0, untilMs - this.#transport.clock.monotonicMs());
   }
+}
+
+/** Whether a grant is possible after this error. One that says that nothing was done says so of the last request only, not of those before. */
+function leavesOpen(thrown: unknown, before: boolean): boolean {
+  if (!(thrown instanceof FencegateError) || thrown.status === null) return true;
+  const rule = RETRY_RULES[thrown.code];
+  return rule === 'keyed' || (rule === 'unchanged' && before);
 }
 
 /** A place in line does not outlive a restart of the gateway, and expires while the gateway is out of reach: it is taken anew. */

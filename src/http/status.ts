@@ -90,8 +90,8 @@ export const STATUS_TABLE: Readonly<Record<ErrorCode, StatusRow>> = {
   draining: later(503, 'The gateway is stopping', 'Try again, at another gateway if there is one; nothing was changed.', 1_000),
   outcome_unknown: later(
     503,
-    'It is not known whether the write happened',
-    'Ask GET /v1/operations with the operation_id before you do anything else.',
+    'It is not known whether it happened',
+    'Ask GET /v1/operations with the operation_id, or GET /v1/leases/{id} with the lease_id, before you do anything else.',
     2_000,
   ),
   insufficient_storage: row(507, 'There is no room on the volume', 'Free space, quota or inodes; nothing was changed.'),

@@ -8,6 +8,7 @@ import type { EventRing } from './event-ring.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
+import { grantInDoubt } from './lock-refusals.ts';
 
 export interface GrantingDeps {
   readonly clock: Clock;
@@ -29,7 +30,7 @@ export class Granting {
     this.#deps = deps;
   }
 
-  /** @returns whether the lease is held now; otherwise it did not happen and the place is given up. */
+  /** @returns whether the lease is held now; otherwise the place is given up: it did not happen, or only the next start knows (`failure`). */
   async grant(lease: Lease, token: FencingToken): Promise<void> {
     const { clock, table, ledger, events } = this.#deps;
     lease.pins += 1;
@@ -98,7 +99,10 @@ export class Granting {
   }
 
   #failed(lease: Lease, thrown: unknown): void {
-    lease.failure = asGatewayError(thrown);
+    const error = asGatewayError(thrown);
+    lease.failure = error.code === 'outcome_unknown' ? grantInDoubt(lease.terms.leaseId, error) : error;
+    // Only the journal knows what became of such a lease, and is to be asked.
+    if (error.code === 'outcome_unknown') lease.quiet = true;
     this.#deps.table.remove(lease);
     this.#deps.coordinator.leave(lease, 0);
   }

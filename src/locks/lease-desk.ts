@@ -113,17 +113,12 @@ export class LeaseDesk implements LeaseEvents {
     this.#takeEffect(ready);
   }
 
-  /** Resolves when the end may be told; rejects when the journal refused it, and tries again at the next call. */
+  /** Resolves when the end may be told; rejects when the journal refused it, and tries again at the next call. Throws `outcome_unknown` of a grant in doubt. */
   async endTold(lease: Lease): Promise<void> {
-    while (lease.phase !== 'over') {
-      await new Promise<void>((resolve) => {
-        const off = lease.onChange(() => {
-          off();
-          resolve();
-        });
-      });
-    }
-    const { decided } = lease;
+    while (lease.phase !== 'over') await lease.nextChange();
+    const { decided, told, failure } = lease;
+    // Over here, while the next start may find its grant.
+    if (told === null && failure?.code === 'outcome_unknown') throw failure;
     if (decided === null) return;
     if (!decided.failed) return decided.durable;
     await this.#deps.ledger.endedAgain(lease);

@@ -35,7 +35,7 @@ export class LeaseLedger {
     this.#deps = deps;
   }
 
-  /** A grant, or a conversion to exclusive. Rejects when it did not become durable: then it did not happen. */
+  /** A grant, or a conversion to exclusive. Rejects when it did not become durable: it did not happen, or (`outcome_unknown`) the next start tells. */
   async granted(lease: Lease, token: FencingToken, action: AuditAction): Promise<void> {
     const marks = lease.resources.map((resource) => raise(lease, resource, token));
     const session = lease.terms.session;

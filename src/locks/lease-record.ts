@@ -213,6 +213,15 @@ export class Lease implements Claim, Timed {
     return () => void this.#listeners.delete(listener);
   }
 
+  nextChange(): Promise<void> {
+    return new Promise((resolve) => {
+      const off = this.onChange(() => {
+        off();
+        resolve();
+      });
+    });
+  }
+
   /** The coordinator has looked and did not let it in. */
   standsNow(): void {
     this.stands = true;

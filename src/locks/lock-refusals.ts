@@ -17,6 +17,18 @@ export function notOwner(): GatewayError {
   return refuse('not_lease_owner', 'The lease belongs to somebody else.');
 }
 
+/** The journal may have the grant, and then the lease is held after the next start: whoever asked for it can ask again, and give it back. */
+export function grantInDoubt(leaseId: string, cause: GatewayError): GatewayError {
+  return new GatewayError('outcome_unknown', {
+    detail:
+      'The journal did not say whether it has the grant of this lease. Once the gateway was started again, GET /v1/leases/{id} with this ' +
+      'lease_id tells: held, and then it is yours to use or to release; or 404, and then it was not granted.',
+    members: { lease_id: leaseId },
+    ...(cause.retryAfterMs === undefined ? {} : { retryAfterMs: cause.retryAfterMs }),
+    cause,
+  });
+}
+
 /** 412 in the commit section. Whether the mark itself may be shown is known to whoever knows the caller. */
 export function staleToken(token: FencingToken): GatewayError {
   return refuse('stale_token', 'A newer token exists for this resource: the lease behind this one is over.', {

@@ -10,6 +10,7 @@ import type { LockAudit } from './lock-audit.ts';
 const NOT_REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'internal',
   'journal_unavailable',
+  'outcome_unknown',
   'volume_unavailable',
   'coordinator_suspended',
   'coordinator_unavailable',

@@ -41,10 +41,13 @@ export class MemoryJournal implements Journal, RefusalLog {
   readonly pending = new Set<string>();
   /** Units are refused while this is true, or once for each number of it. */
   failing: boolean | number = false;
+  /** The next grant is durable, and its commit says that this is not known; every later unit is refused. */
+  doubting = false;
   healthy = true;
   readonly reason = null;
   #queue: Unit[] = [];
   #held = false;
+  #inDoubt: readonly JournalOp[] = [];
 
   commit(ops: readonly JournalOp[]): Promise<CommitReceipt> {
     return new Promise((resolve, reject) => {
@@ -69,6 +72,8 @@ export class MemoryJournal implements Journal, RefusalLog {
 
   /** The process dies: units that are not durable are gone. What a start would find. */
   crash(): JournalStart {
+    this.failing = false;
+    this.#inDoubt = [];
     this.#queue = [];
     this.#held = false;
     return this.start();
@@ -109,6 +114,7 @@ export class MemoryJournal implements Journal, RefusalLog {
     return this.marks.get(resourceKey) ?? null;
   }
   async endedLease(leaseRef: string): Promise<EndedLease | null> {
+    if (this.#inDoubt.some((op) => op.op === 'lease_put' && op.lease.leaseRef === leaseRef)) throw refuse('outcome_unknown', 'It does not know.');
     return this.ended.get(leaseRef) ?? null;
   }
   async endedSession(sessionRef: string): Promise<EndedSession | null> {
@@ -162,6 +168,13 @@ export class MemoryJournal implements Journal, RefusalLog {
       const before = this.records.length;
       for (const op of ops) this.#apply(op);
       this.units.push(ops);
+      if (this.doubting && ops.some(({ op }) => op === 'lease_put')) {
+        this.doubting = false;
+        this.failing = true;
+        this.#inDoubt = ops;
+        reject(refuse('outcome_unknown', 'The journal does not know.'));
+        continue;
+      }
       resolve({ seqs: this.records.slice(before).map(({ seq }) => seq) });
     }
   }

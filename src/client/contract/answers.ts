@@ -252,6 +252,7 @@ export interface Operation {
   readonly operation_id: string;
   readonly action: string;
   readonly resource: string;
+  /** unknown: the volume does not tell yet, or the journal failed in its commit; then the next start of the gateway makes it committed, or forgets it (404): it did not happen */
   readonly outcome: AuditOutcome;
   readonly code: string | null;
   /** When it was decided; RFC 3339 UTC */

@@ -132,7 +132,7 @@ export const STATUS_BY_CODE = {
   overloaded: 503,
   /** The gateway is stopping. Try again, at another gateway if there is one; nothing was changed. */
   draining: 503,
-  /** It is not known whether the write happened. Ask GET /v1/operations with the operation_id before you do anything else. */
+  /** It is not known whether it happened. Ask GET /v1/operations with the operation_id, or GET /v1/leases/{id} with the lease_id, before you do anything else. */
   outcome_unknown: 503,
   /** There is no room on the volume. Free space, quota or inodes; nothing was changed. */
   insufficient_storage: 507,

@@ -31,6 +31,7 @@ const CHANGE_CODES = [
   'coordinator_suspended',
   'coordinator_unavailable',
   'journal_unavailable',
+  'outcome_unknown',
   'body_too_large',
   'unsupported_media_type',
   'incomplete_body',

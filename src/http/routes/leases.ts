@@ -34,6 +34,8 @@ function acquireRoute(app: TypedApp, { deps }: RouteOptions): void {
       schema: {
         tags: ['leases'],
         summary: 'Take a lease, or stand in line for one',
+        description:
+          'A 503 outcome_unknown has a lease_id: the journal failed in the commit of the grant. Once the gateway was started again, GET /v1/leases/{id} with it is the lease, or 404: it was not granted.',
         body: AcquireBody,
         response: answers({ 200: located('Held again: re-entrant'), 201: located('Held'), 202: located('Waiting') }, [
           ...LEASE_CODES,

@@ -88,12 +88,14 @@ export const OperationQuery = Type.Object(
   { additionalProperties: false },
 );
 export const OperationParams = Type.Object({ operation_id: Type.String({ minLength: 1, maxLength: 128 }) });
+const OUTCOME_NOTE =
+  'unknown: the volume does not tell yet, or the journal failed in its commit; then the next start of the gateway makes it committed, or forgets it (404): it did not happen';
 export const Operation = Type.Object(
   {
     operation_id: Type.String(),
     action: Type.String(),
     resource: Type.String(),
-    outcome: answerOneOf(['committed', 'rejected', 'aborted', 'unknown', 'pending'] as const),
+    outcome: answerOneOf(['committed', 'rejected', 'aborted', 'unknown', 'pending'] as const, OUTCOME_NOTE),
     code: nullableString(),
     at: time('When it was decided'),
     etag: nullableString(),

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { CLIENT_LIMITS } from '../../../src/client/client-limits.ts';
 import { FencegateClient } from '../../../src/client/index.ts';
 import { heartbeat, held, clientLab as lab, MARGIN_MS, TTL_MS } from '../../support/client-lab.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
-import { FakeFetch, leaseAnswer, problem, sessionAnswer } from '../../support/fake-fetch.ts';
+import { FakeFetch, type FakeRequest, leaseAnswer, problem, sessionAnswer } from '../../support/fake-fetch.ts';
 
 describe('the time of a lease', () => {
   it('counts from before the request was sent, less a margin', async () => {
@@ -239,6 +240,27 @@ describe('asking for a lease', () => {
     await (await wire.next('POST /v1/sessions')).answer(201, sessionAnswer());
     const asked = await wire.next('POST /v1/leases');
     controller.abort(new Error('enough'));
+    await outcome;
+    const again = await wire.next('POST /v1/leases');
+    expect(again.json['hold_id']).toBe(asked.json['hold_id']);
+    await again.answer(200, leaseAnswer());
+    await (await wire.next(`DELETE /v1/leases/secret?hold_id=${String(asked.json['hold_id'])}`)).answer(204);
+  });
+
+  it.each([
+    ['was lost', (asked: FakeRequest) => asked.cut()],
+    ['said that it is not known', (asked: FakeRequest) => asked.answer(...problem(503, 'outcome_unknown'))],
+  ])('gives back what may have been granted by a request whose answer %s, though the last one was refused', async (_, first) => {
+    const { clock, wire, client } = lab();
+    const lease = client.lease('v/a', { ttlMs: TTL_MS });
+    const outcome = expect(lease).rejects.toMatchObject({ code: 'journal_unavailable' });
+    await (await wire.next('POST /v1/sessions')).answer(201, sessionAnswer());
+    const asked = await wire.next('POST /v1/leases');
+    await first(asked);
+    for (let count = 1; count < CLIENT_LIMITS.attemptsMax; count += 1) {
+      await clock.advanceAsync(1);
+      await (await wire.next('POST /v1/leases')).answer(...problem(503, 'journal_unavailable'));
+    }
     await outcome;
     const again = await wire.next('POST /v1/leases');
     expect(again.json['hold_id']).toBe(asked.json['hold_id']);
