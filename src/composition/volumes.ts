@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Clock, Random } from '../domain/clock.ts';
+import type { ErrorCode } from '../domain/errors.ts';
 import type { Journal, JournalStart } from '../domain/journal.ts';
 import { ASYNC_IS_NOT_SEEN } from '../domain/mount-facts.ts';
 import type { VolumeTitles } from '../domain/volume-title.ts';
@@ -17,6 +18,7 @@ export interface VolumeParts {
   readonly start: JournalStart;
   readonly journal: Journal;
   readonly mtimes: CommitMtimes;
+  readonly statusOf: (code: ErrorCode) => number;
   readonly titles: VolumeTitles;
   /** Whether the process that had the volumes before was seen to exit. */
   readonly predecessorExited: boolean;
@@ -26,7 +28,8 @@ export interface VolumeParts {
 }
 
 /** The configured volumes, with what the journal knows of each. */
-export function volumesOf({ config, clock, random, start, journal, mtimes, titles, predecessorExited, logger, onCeiling }: VolumeParts): VolumeSet {
+export function volumesOf(parts: VolumeParts): VolumeSet {
+  const { config, clock, random, start, journal, mtimes, statusOf, titles, predecessorExited, logger, onCeiling } = parts;
   if (attributeCalls === null) logger.warn('fs-xattr is not installed: files lose their ACL and extended attributes when they are replaced');
   return new VolumeSet({
     policies: config.volumes,
@@ -35,7 +38,7 @@ export function volumesOf({ config, clock, random, start, journal, mtimes, title
     titles,
     journalUuid: start.journalUuid,
     markedAsBackup: () => start.markedAsBackup,
-    record: (volume) => volumeRecord({ start, journal, clock }, volume),
+    record: (volume) => volumeRecord({ start, journal, clock, statusOf }, volume),
     journalKnows: (volume) => journalKnows(start, [volume]),
     takenFrom: (volume) => start.meta(takenFromName(volume)),
     writerOf: writersBefore(

@@ -11,7 +11,7 @@ import type { JournalOp, StoredAnswer } from '../domain/journal.ts';
 import type { Pin } from '../domain/lease.ts';
 import type { Volume } from '../domain/volume.ts';
 import type { WriteDeps } from './deps.ts';
-import { outcomeUnknown, recordInDoubt, refusedInDoubt, scopeOf, unknownAnswer } from './idempotency.ts';
+import { ABORTED_UNSEEN, outcomeUnknown, recordInDoubt, refusedInDoubt, scopeOf, unknownAnswer } from './idempotency.ts';
 import type { Operation } from './operation.ts';
 import type { WriteRight } from './write-lease.ts';
 
@@ -241,6 +241,7 @@ async function recordOutcome(
   error: GatewayError | null,
   answer: StoredAnswer | null,
 ): Promise<void> {
+  const code = error?.code ?? (outcome === 'aborted' ? ABORTED_UNSEEN : null);
   const records = [...section.intents.map((intent) => intent.audit), ...section.companions];
   await deps.journal.commit(
     records.map((intended) => ({
@@ -252,8 +253,8 @@ async function recordOutcome(
         ...intended,
         at: rfc3339(deps.clock.wallMs()),
         outcome,
-        code: error?.code ?? null,
-        status: error === null ? intended.status : deps.statusOf(error.code),
+        code,
+        status: code === null ? intended.status : deps.statusOf(code),
         etagAfter: outcome === 'aborted' ? null : intended.etagAfter,
       },
     })),

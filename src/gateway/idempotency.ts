@@ -1,4 +1,4 @@
-import { GatewayError, refuse } from '../domain/errors.ts';
+import { type ErrorCode, GatewayError, refuse } from '../domain/errors.ts';
 import type { IdempotencyScope, Journal, StoredAnswer } from '../domain/journal.ts';
 import type { WriteAnswer, WriteEnvelope } from '../domain/write.ts';
 
@@ -35,6 +35,12 @@ export async function replay(journal: Journal, scope: IdempotencyScope, fingerpr
   if (isUnknown(row.answer)) throw outcomeUnknown(row.operationId);
   return { ...row.answer, replayed: true };
 }
+
+/**
+ * The code of a write that turned out not to have happened when nobody was there to see why: the process had ended, or the volume had been
+ * silent. It says what is true for whoever asks: nothing was changed, it may be sent again.
+ */
+export const ABORTED_UNSEEN: ErrorCode = 'volume_unavailable';
 
 const UNKNOWN_STATUS = 503;
 

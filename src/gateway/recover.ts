@@ -5,18 +5,20 @@
  */
 import { type AuditDraft, auditDetail, recordWith, type StoredOutcome } from '../domain/audit-record.ts';
 import { type Clock, rfc3339 } from '../domain/clock.ts';
+import type { ErrorCode } from '../domain/errors.ts';
 import { fencingToken } from '../domain/fencing-token.ts';
 import { etagOf, type FileFacts } from '../domain/file-facts.ts';
 import type { Intent } from '../domain/intent.ts';
 import type { Journal, JournalOp, JournalStart, StoredAnswer } from '../domain/journal.ts';
 import type { SettledIntent, StampVerdict, VolumeRecord, WriterState } from '../domain/recovery.ts';
-import { unknownAnswer } from './idempotency.ts';
+import { ABORTED_UNSEEN, unknownAnswer } from './idempotency.ts';
 
 export interface RecoverDeps {
   /** Each call sees what is committed now. */
   readonly start: Pick<JournalStart, 'incarnations' | 'unsettledIntents' | 'knows'>;
   readonly journal: Pick<Journal, 'commit' | 'settled'>;
   readonly clock: Clock;
+  readonly statusOf: (code: ErrorCode) => number;
 }
 
 /** What one volume reads and writes in the journal while it starts, is taken over, or starts a new incarnation. */
@@ -55,9 +57,9 @@ async function recordTakeOver(
 }
 
 /** One unit for all verdicts: either every outcome is durable, or the volume starts again from the beginning. */
-async function recordVerdicts({ journal, clock }: RecoverDeps, settled: readonly SettledIntent[]): Promise<void> {
+async function recordVerdicts({ journal, clock, statusOf }: RecoverDeps, settled: readonly SettledIntent[]): Promise<void> {
   const at = rfc3339(clock.wallMs());
-  const ops = settled.flatMap((verdict) => outcomeOps(verdict, at));
+  const ops = settled.flatMap((verdict) => outcomeOps(verdict, { at, statusOf }));
   if (ops.length > 0) await journal.commit(ops);
   const undecided = new Set(settled.filter(({ settlement }) => settlement === 'unknown').map(({ intent }) => intent.operationId));
   for (const operationId of new Set(settled.map(({ intent }) => intent.operationId))) {
@@ -66,13 +68,19 @@ async function recordVerdicts({ journal, clock }: RecoverDeps, settled: readonly
   }
 }
 
+interface Verdict {
+  readonly at: string;
+  readonly statusOf: (code: ErrorCode) => number;
+}
+
 /** Presumed commit: a committed or finished write needs a record only when its file got another ETag than was promised. */
-function outcomeOps({ intent, settlement, after }: SettledIntent, at: string): JournalOp[] {
+function outcomeOps({ intent, settlement, after }: SettledIntent, { at, statusOf }: Verdict): JournalOp[] {
+  const failed = (outcome: 'aborted' | 'unknown', code: ErrorCode) => ({ at, outcome, code, status: statusOf(code) });
   switch (settlement) {
     case 'aborted':
-      return recordsOf(intent).map((record) => outcomeOp(intent, { ...record, at, outcome: 'aborted', etagAfter: null }, null));
+      return recordsOf(intent).map((record) => outcomeOp(intent, { ...record, ...failed('aborted', ABORTED_UNSEEN), etagAfter: null }, null));
     case 'unknown':
-      return recordsOf(intent).map((record) => outcomeOp(intent, { ...record, at, outcome: 'unknown', code: 'outcome_unknown' }, unknownAnswer()));
+      return recordsOf(intent).map((record) => outcomeOp(intent, { ...record, ...failed('unknown', 'outcome_unknown') }, unknownAnswer()));
     case 'committed':
     case 'finished':
       return correction(intent, after, at);

@@ -7,6 +7,7 @@ import type { ApplyPlan, Intent, Settlement } from '../../../src/domain/intent.t
 import type { JournalOp } from '../../../src/domain/journal.ts';
 import { resourceOf } from '../../../src/domain/resource.ts';
 import { journalKnows, leasesComeBack, tokensAbove, volumeRecord, writersBefore } from '../../../src/gateway/recover.ts';
+import { statusOf } from '../../../src/http/status.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 const facts: FileFacts = { ino: 7n, sizeBytes: 3, mtimeNs: 9_000n };
@@ -53,6 +54,7 @@ function recording(options: { readonly refuse?: boolean } = {}) {
   const record = volumeRecord(
     {
       clock: new FakeClock(),
+      statusOf,
       start: { incarnations: () => ['old'], unsettledIntents: () => [], knows: (id) => (id === 'op-1' ? 'settled' : 'never') },
       journal: {
         commit: async (ops) => {
@@ -94,7 +96,7 @@ describe('the outcomes of recovery', () => {
           op: 'outcome',
           operationId: 'op-1',
           outcome: 'aborted',
-          record: { outcome: 'aborted', etagAfter: null, at: '2026-01-01T00:00:00.000Z' },
+          record: { outcome: 'aborted', code: 'volume_unavailable', status: 503, etagAfter: null, at: '2026-01-01T00:00:00.000Z' },
           answer: null,
         },
       ],
@@ -105,7 +107,9 @@ describe('the outcomes of recovery', () => {
   test('an unknown write is recorded, answered 503 under its key, and stays open for the next look', async () => {
     const { record, units, settled } = recording();
     await record.recovered([verdict(intent('op-1', 'a'), 'unknown', facts), verdict(intent('op-1', 'b'), 'committed', facts)]);
-    expect(units).toMatchObject([[{ op: 'outcome', outcome: 'unknown', record: { path: 'a', code: 'outcome_unknown' }, answer: { status: 503 } }]]);
+    expect(units).toMatchObject([
+      [{ op: 'outcome', outcome: 'unknown', record: { path: 'a', code: 'outcome_unknown', status: 503 }, answer: { status: 503 } }],
+    ]);
     expect(settled).toEqual([]);
   });
 
@@ -114,7 +118,10 @@ describe('the outcomes of recovery', () => {
     await record.recovered([
       verdict(intent('op-1', 'b', { kind: 'move', from: resourceOf('vol', ['a'], false), source: facts, manifest: 'm' }), 'aborted'),
     ]);
-    expect(units[0]?.map((op) => op.op === 'outcome' && op.record.path)).toEqual(['b', 'a']);
+    expect(units[0]?.map((op) => op.op === 'outcome' && [op.record.path, op.record.code, op.record.status])).toEqual([
+      ['b', 'volume_unavailable', 503],
+      ['a', 'volume_unavailable', 503],
+    ]);
   });
 
   test('all outcomes of a volume are one unit, and a journal that refuses it settles nothing', async () => {
