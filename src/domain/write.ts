@@ -7,6 +7,7 @@ import type { Resource } from './resource.ts';
 /** An entity-tag list, or any (`*`). Tags are header values, quotes and `W/` included. */
 export type EtagCondition = '*' | readonly string[];
 
+/** Judged by the writer for PUT and PATCH, whose bytes become the file; for all else where the request arrives. */
 export interface ExpectedDigests {
   /** Lower-case hex, of the bytes of this message. */
   readonly content: { readonly sha256?: string; readonly sha512?: string };
@@ -47,6 +48,7 @@ export interface UploadPart {
   readonly filename: string | undefined;
   readonly body: AsyncIterable<Uint8Array>;
 }
+/** As `Body`; the iteration also throws `digest_mismatch` at its end, for the form as a whole. */
 export interface UploadBody {
   readonly declaredBytes: number | null;
   open(): AsyncIterable<UploadPart>;

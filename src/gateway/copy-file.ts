@@ -72,7 +72,15 @@ async function stageSource(
     checkDeclaredLength(volume, opened.facts.sizeBytes);
     quota.take(opened.facts.sizeBytes);
     await operation.reached('3.admit');
-    return await stageBody(deps, operation, { volume, resource: request.to, token, body: wholeOf(opened, operation), quota, reserved: true });
+    return await stageBody(deps, operation, {
+      volume,
+      resource: request.to,
+      token,
+      body: wholeOf(opened, operation),
+      digests: null,
+      quota,
+      reserved: true,
+    });
   } finally {
     await opened.close();
   }

@@ -41,7 +41,15 @@ async function run(deps: WriteDeps, operation: Operation, resource: Resource, pa
   try {
     if (body.declaredBytes !== null) quota.take(body.declaredBytes);
     await operation.reached('3.admit');
-    const staging = await stageBody(deps, operation, { volume, resource, token, body: body.open(), quota, reserved: body.declaredBytes !== null });
+    const staging = await stageBody(deps, operation, {
+      volume,
+      resource,
+      token,
+      body: body.open(),
+      digests: operation.envelope.digests,
+      quota,
+      reserved: body.declaredBytes !== null,
+    });
     try {
       checkRangeLength(patch.target, staging.bytesWritten);
       const right = await writeRight(deps, operation, [{ resource, token }]);

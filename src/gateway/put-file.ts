@@ -24,7 +24,15 @@ async function put(deps: WriteDeps, operation: Operation, resource: Resource, bo
   try {
     if (body.declaredBytes !== null) quota.take(body.declaredBytes);
     await operation.reached('3.admit');
-    const staging = await stageBody(deps, operation, { volume, resource, token, body: body.open(), quota, reserved: body.declaredBytes !== null });
+    const staging = await stageBody(deps, operation, {
+      volume,
+      resource,
+      token,
+      body: body.open(),
+      digests: envelope.digests,
+      quota,
+      reserved: body.declaredBytes !== null,
+    });
     try {
       assertDigests(staging, envelope.digests.representation);
       const right = await writeRight(deps, operation, [{ resource, token }]);

@@ -20,6 +20,8 @@ export interface StageRequest {
   readonly token: FencingToken | null;
   readonly body: AsyncIterable<Uint8Array>;
   readonly quota: QuotaAccount;
+  /** What was announced about these bytes; `null`: they are not the content of the request, whose digests were judged as it arrived. */
+  readonly digests: ExpectedDigests | null;
   /** Bytes already reserved on the quota because the length was declared. */
   readonly reserved: boolean;
 }
@@ -29,13 +31,12 @@ export interface StageRequest {
  * Rejects with what the body or the volume says, or 412 when the lease ends while bytes flow.
  */
 export async function stageBody(deps: WriteDeps, operation: Operation, request: StageRequest): Promise<Staging> {
-  const { volume } = request;
+  const { volume, digests } = request;
   await operation.reached('4.stage');
-  const digests = operation.envelope.digests;
-  const staging = await volume.stage({ sha512: wantsSha512(digests) });
+  const staging = await volume.stage({ sha512: digests !== null && wantsSha512(digests) });
   try {
     await receive(deps, operation, request, staging);
-    assertDigests(staging, digests.content);
+    if (digests !== null) assertDigests(staging, digests.content);
     await operation.reached('4.staged');
     return staging;
   } catch (error) {

@@ -92,7 +92,15 @@ async function receivePart(deps: WriteDeps, operation: Operation, receiving: Rec
   const token = await admitToken(deps, operation, volume, resource, operation.envelope.presentedToken);
   const { place } = await admitTarget(operation, volume, resource, replaceable);
   try {
-    const staging = await stageBody(deps, operation, { volume, resource, token, body: part.body, quota: receiving.quota, reserved: false });
+    const staging = await stageBody(deps, operation, {
+      volume,
+      resource,
+      token,
+      body: part.body,
+      digests: null,
+      quota: receiving.quota,
+      reserved: false,
+    });
     return { resource, token, place, staging };
   } catch (error) {
     place.close();

@@ -12,7 +12,8 @@ export interface BrowserRules {
   readonly secure: boolean;
 }
 
-const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+/** What changes nothing (RFC 9110, 9.2.1), of the methods that are known here. */
+export const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 const HOST = /^(\[[0-9a-f:.]+\]|[^:[\]\s/@]+)(?::([0-9]{1,5}))?$/;
 const LOOPBACK_V4 = /^127(?:\.[0-9]{1,3}){3}$/;
 

@@ -6,7 +6,7 @@ import { refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { RangeTarget, WriteEnvelope } from '../domain/write.ts';
-import { digestsOf } from './digest-headers.ts';
+import { announcedDigests } from './digest-headers.ts';
 import { declaredBytesOf } from './exchange.ts';
 import { booleanValue, etagCondition, httpDateS, integerValue, presentedToken, singleValue } from './header-values.ts';
 
@@ -35,10 +35,7 @@ export function readEnvelope(context: EnvelopeContext): WriteEnvelope {
     ifMatch: etagCondition(headers['if-match'], 'If-Match'),
     ifNoneMatch: etagCondition(headers['if-none-match'], 'If-None-Match'),
     ifUnmodifiedSinceS: httpDateS(headers['if-unmodified-since']),
-    digests: {
-      content: digestsOf(text(headers['content-digest']), 'Content-Digest'),
-      representation: digestsOf(text(headers['repr-digest']), 'Repr-Digest'),
-    },
+    digests: announcedDigests(request),
     idempotency: idempotencyOf(context),
     signal: context.signal,
     startedMs: context.startedMs,

@@ -4,13 +4,15 @@ import type { FastifyRequest } from 'fastify';
 import type { Clock, Timer } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { UploadBody, UploadPart } from '../domain/write.ts';
+import type { ExpectedDigests, UploadBody, UploadPart } from '../domain/write.ts';
+import { announcedDigests, judged } from './digest-headers.ts';
 import { fromFramework } from './framework-error.ts';
 import type { RequestBody } from './request-body.ts';
 
 /**
  * The files of a multipart/form-data body. The parser is fed from `RequestBody`, so that length, idle and rate limits and a cut
- * connection are judged in one place. The iteration ends normally only after the closing delimiter.
+ * connection are judged in one place. The iteration ends normally only after the closing delimiter, when the whole body has arrived and
+ * has the digests that were announced.
  */
 export class MultipartUpload implements UploadBody {
   readonly declaredBytes: number | null;
@@ -18,10 +20,13 @@ export class MultipartUpload implements UploadBody {
   readonly #body: RequestBody;
   readonly #clock: Clock;
   readonly #fileBytesMax: number;
+  readonly #digests: ExpectedDigests;
 
+  /** Throws `invalid_request` for a digest field that cannot be read. */
   constructor(request: FastifyRequest, body: RequestBody, clock: Clock, fileBytesMax: number | null) {
     this.#request = request;
     this.#body = body;
+    this.#digests = announcedDigests(request.raw);
     this.#clock = clock;
     this.#fileBytesMax = fileBytesMax ?? Number.MAX_SAFE_INTEGER;
     this.declaredBytes = body.declaredBytes;
@@ -32,7 +37,7 @@ export class MultipartUpload implements UploadBody {
   }
 
   async *#parts(): AsyncGenerator<UploadPart> {
-    const source = Readable.from(this.#body.open(), { objectMode: false });
+    const source = Readable.from(judged(this.#body.open(), this.#digests), { objectMode: false });
     const silence = new Silence(source, this.#clock);
     const parts = this.#parse(source)[Symbol.asyncIterator]();
     let files = 0;
@@ -46,6 +51,8 @@ export class MultipartUpload implements UploadBody {
         files += 1;
         yield { filename: part.filename, body: fileBytes(part, silence) };
       }
+      // The parser reads what follows the closing delimiter, too (RFC 2046, 5.1.1). Were it to stop before the end, nobody would have judged the digests.
+      if (!source.readableEnded) throw refuse('invalid_request', 'The multipart body goes on after its end.');
     } catch (error) {
       throw fromForm(error);
     } finally {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startHttp, type TestServer } from '../support/http-server.ts';
 
@@ -225,7 +226,7 @@ test.each([
   expect(server.deps.writer.calls).toEqual([]);
 });
 
-test.each([
+const JSON_REQUESTS = [
   ['POST /v1/copies', '{"from":"demo/a","to":"demo/b"}'],
   ['POST /v1/moves', '{"from":"demo/a","to":"demo/b"}'],
   ['POST /v1/leases', '{"resource":"demo/a"}'],
@@ -235,7 +236,45 @@ test.each([
   ['POST /v1/sessions/heartbeats', '{"session_ids":["s"]}'],
   ['POST /v1/admin/locks/break', '{"resource":"demo/a","reason":"stuck"}'],
   ['POST /v1/admin/fences/rebase', '{"reason":"restored"}'],
-])('%s refuses a coded body as a file would be refused, and takes identity', async (line, body) => {
+] as const;
+const digestOf = (content: string, algorithm = 'sha256') =>
+  `${algorithm.replace('sha', 'sha-')}=:${createHash(algorithm).update(content).digest('base64')}:`;
+
+test.each(JSON_REQUESTS)('%s: both digest fields are of its JSON', async (line, body) => {
+  for (const field of ['Content-Digest', 'Repr-Digest']) {
+    const announcing = (value: string) => send(line, ['Content-Type: application/json', `${field}: ${value}`], body);
+    expect((await announcing(`${digestOf(body)}, ${digestOf(body, 'sha512')}, unixsum=30637`)).status).toBeLessThan(300);
+    server.deps.writer.calls.length = 0;
+    for (const wrong of [digestOf(`${body} `), digestOf(body, 'sha512').replace(/:.{4}/, ':AAAA'), `${digestOf(body)}, ${digestOf('', 'sha512')}`])
+      expect(await announcing(wrong)).toMatchObject({ status: 400, code: 'digest_mismatch' });
+    expect(await announcing('sha-256=abc')).toMatchObject({ status: 400, code: 'invalid_request' });
+    expect(server.deps.writer.calls).toEqual([]);
+  }
+});
+
+test.each([
+  'DELETE /v1/files/demo/a.txt',
+  'DELETE /v1/files/demo/d/',
+  'PUT /v1/files/demo/d/',
+  'POST /v1/leases/secret/renew',
+  'DELETE /v1/leases/secret',
+  'DELETE /v1/sessions/secret',
+])('%s has no content, and a digest of any other is not taken', async (line) => {
+  for (const field of ['Content-Digest', 'Repr-Digest']) {
+    expect((await send(line, [`${field}: ${digestOf('')}`])).status).toBeLessThan(300);
+    expect(await send(line, [`${field}: ${digestOf('x')}`])).toMatchObject({ status: 400, code: 'digest_mismatch' });
+  }
+});
+
+test('a body where none is read cannot have its digest judged', async () => {
+  expect(await send('DELETE /v1/files/demo/a.txt', [`Content-Digest: ${digestOf('x')}`], 'x')).toMatchObject({
+    status: 400,
+    code: 'invalid_request',
+  });
+  expect(server.deps.writer.calls).toEqual([]);
+});
+
+test.each(JSON_REQUESTS)('%s refuses a coded body as a file would be refused, and takes identity', async (line, body) => {
   const sent = (coding: string) => send(line, ['Content-Type: application/json', `Content-Encoding: ${coding}`], body);
   for (const coding of ['gzip', 'br', 'identity, gzip']) expect(await sent(coding)).toMatchObject({ status: 415, code: 'unsupported_media_type' });
   expect((await sent('identity')).status).toBeLessThan(300);

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { SystemClock } from '../../src/observability/system-clock.ts';
 import { startHttp, type TestServer } from '../support/http-server.ts';
@@ -86,6 +87,50 @@ test('more files than the limit are refused', async () => {
       .slice(0, 99_000) + END,
   );
   expect((await codeOf(answer))[1]).toMatch(/^(body_too_large|invalid_request)$/);
+  expect(server.deps.writer.calls).toEqual([]);
+});
+
+const digestOf = (algorithm: 'sha256' | 'sha512', bytes: string) =>
+  `${algorithm.replace('sha', 'sha-')}=:${createHash(algorithm).update(bytes).digest('base64')}:`;
+const announcing = (body: string, ...fields: readonly [string, string][]) =>
+  server.fetch('/v1/files/demo/in/', { method: 'POST', body, headers: [['content-type', `multipart/form-data; boundary=${B}`], ...fields] });
+
+test.each(['content-digest', 'repr-digest'])('%s is of the whole form as it is sent', async (field) => {
+  for (const after of ['', 'an epilogue', `\r\n${'x'.repeat(60_000)}`]) {
+    const form = part('a.txt', 'one') + part('b.txt', 'two') + END + after;
+    for (const algorithm of ['sha256', 'sha512'] as const) {
+      expect((await announcing(form, [field, digestOf(algorithm, form)])).status).toBe(201);
+      expect(server.deps.writer.calls.pop()?.files).toHaveLength(2);
+    }
+    const wrong = [
+      digestOf('sha256', form.slice(0, -1)),
+      digestOf('sha256', 'one'),
+      digestOf('sha256', 'two'),
+      digestOf('sha512', ''),
+      `${digestOf('sha256', form)}, ${digestOf('sha512', 'one')}`,
+    ];
+    for (const value of wrong) expect(await codeOf(await announcing(form, [field, value]))).toEqual([400, 'digest_mismatch']);
+  }
+  expect(server.deps.writer.calls).toEqual([]);
+});
+
+test('a form with one part is not mistaken for its part', async () => {
+  const form = part('a.txt', 'x') + END;
+  expect(await codeOf(await announcing(form, ['content-digest', digestOf('sha256', 'x')]))).toEqual([400, 'digest_mismatch']);
+  expect(server.deps.writer.calls).toEqual([]);
+});
+
+test('a digest that cannot be read is 400, before the form is asked for', async () => {
+  expect(await codeOf(await announcing(part('a.txt', 'x') + END, ['content-digest', 'sha-256=abc']))).toEqual([400, 'invalid_request']);
+});
+
+test('what follows the closing delimiter has to arrive', async () => {
+  const client = server.raw();
+  client.send(
+    `POST /v1/files/demo/in/ HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=${B}\r\nContent-Length: 5000\r\n\r\n${part('a.txt', 'one')}${END}`,
+  );
+  client.socket.end();
+  expect(JSON.parse((await client.answer()).body)).toMatchObject({ code: 'incomplete_body' });
   expect(server.deps.writer.calls).toEqual([]);
 });
 

@@ -5,6 +5,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import { GatewayError, refuse } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { SAFE_METHODS } from '../browser-rules.ts';
+import { announcedDigests, judged, judgeNoContent } from '../digest-headers.ts';
 import { assertIdentityCoding } from '../envelope.ts';
 import { announcesBody, bodyIsOutstanding, declaredBytesOf, exchangeOf } from '../exchange.ts';
 import type { HttpDeps } from '../http-deps.ts';
@@ -35,9 +37,14 @@ export const bodies = fp(
       if (type !== undefined && !MEDIA_TYPE.test(type) && request.routeOptions.config.streams !== true) request.headers['content-type'] = ANY_TYPE;
     });
     app.addHook('preParsing', async (request, reply, payload) => {
-      if (!announcesBody(request.raw) || request.routeOptions.config.streams === true || request.is404) return payload;
-      assertIdentityCoding(request.raw);
-      return Readable.from(jsonBody(deps, request, reply).open(), { objectMode: false });
+      const { raw } = request;
+      if (request.routeOptions.config.streams === true || request.is404) return payload;
+      if (announcesBody(raw)) {
+        assertIdentityCoding(raw);
+        return Readable.from(judged(jsonBody(deps, request, reply).open(), announcedDigests(raw)), { objectMode: false });
+      }
+      if (!SAFE_METHODS.has(request.method)) judgeNoContent(raw);
+      return payload;
     });
     app.addHook('preValidation', async (request) => {
       // An absent body is an empty object, so that the schema says which member is missing.

@@ -34,6 +34,7 @@ const CHANGE_CODES = [
   'outcome_unknown',
   'body_too_large',
   'unsupported_media_type',
+  'digest_mismatch',
   'incomplete_body',
   'upload_timeout',
 ] as const;

@@ -1,10 +1,12 @@
 import { refuse } from '../../domain/errors.ts';
+import { judgeNoContent } from '../digest-headers.ts';
 import { mediaTypeOf, updateRange, uploadOffset } from '../envelope.ts';
 import { announcesBody } from '../exchange.ts';
 import { principalOf } from '../request-state.ts';
 import { answers } from '../schemas/common.ts';
 import {
   BODY_CODES,
+  EnclosingHeaders,
   FILE_ANSWER_HEADERS,
   FileAnswerBody,
   FileParams,
@@ -105,11 +107,12 @@ function removalRoutes(app: TypedApp, { deps }: RouteOptions): void {
   app.delete(
     FILE,
     {
-      config: { access: 'write', action: 'delete', newWork: true, streams: true, documentedHeaders: WriteHeaders },
+      config: { access: 'write', action: 'delete', newWork: true, streams: true, documentedHeaders: EnclosingHeaders },
       schema: { tags: ['files'], summary: 'Delete a file', params: FileParams, response: answers({ 204: gone('Deleted') }, WRITE_CODES) },
     },
     async (request, reply) => {
       const resource = resourceOfRoute(deps, request, 'write');
+      judgeNoContent(request.raw);
       const envelope = envelopeOf(deps, request, reply, resource.name);
       handOver(request);
       return sendAnswer(reply, await deps.writer.deleteFile(envelope, resource));
@@ -119,7 +122,7 @@ function removalRoutes(app: TypedApp, { deps }: RouteOptions): void {
   app.delete(
     DIRECTORY,
     {
-      config: { access: 'write', action: 'delete', newWork: true, streams: true, documentedHeaders: WriteHeaders },
+      config: { access: 'write', action: 'delete', newWork: true, streams: true, documentedHeaders: EnclosingHeaders },
       schema: {
         tags: ['files'],
         summary: 'Remove an empty directory',
@@ -129,6 +132,7 @@ function removalRoutes(app: TypedApp, { deps }: RouteOptions): void {
     },
     async (request, reply) => {
       const resource = resourceOfRoute(deps, request, 'write');
+      judgeNoContent(request.raw);
       const envelope = envelopeOf(deps, request, reply, `${resource.name}/`);
       handOver(request);
       return sendAnswer(reply, await deps.writer.removeDirectory(envelope, resource));
@@ -140,7 +144,7 @@ function directoryRoute(app: TypedApp, { deps }: RouteOptions): void {
   app.put(
     DIRECTORY,
     {
-      config: { access: 'write', action: 'mkdir', newWork: true, streams: true, documentedHeaders: WriteHeaders },
+      config: { access: 'write', action: 'mkdir', newWork: true, streams: true, documentedHeaders: EnclosingHeaders },
       schema: {
         tags: ['files'],
         summary: 'Make a directory',
@@ -151,6 +155,7 @@ function directoryRoute(app: TypedApp, { deps }: RouteOptions): void {
     async (request, reply) => {
       const resource = resourceOfRoute(deps, request, 'write');
       if (announcesBody(request.raw)) throw refuse('invalid_request', 'A directory has no bytes: without the trailing slash the name is a file.');
+      judgeNoContent(request.raw);
       const envelope = envelopeOf(deps, request, reply, `${resource.name}/`);
       handOver(request);
       return sendAnswer(reply, await deps.writer.makeDirectory(envelope, resource));
@@ -167,7 +172,7 @@ function uploadRoute(app: TypedApp, { deps, slots }: RouteOptions): void {
         action: 'upload',
         newWork: true,
         streams: true,
-        documentedHeaders: WriteHeaders,
+        documentedHeaders: EnclosingHeaders,
         bodyTypes: ['multipart/form-data'],
       },
       schema: {

@@ -1,6 +1,6 @@
 import { tokenMember } from '../header-values.ts';
 import { answers } from '../schemas/common.ts';
-import { FILE_ANSWER_HEADERS, FileAnswerBody, TransferBody, WRITE_CODES, WriteHeaders } from '../schemas/files.ts';
+import { EnclosingHeaders, FILE_ANSWER_HEADERS, FileAnswerBody, TransferBody, WRITE_CODES } from '../schemas/files.ts';
 import type { RouteOptions, TypedApp } from '../typed-app.ts';
 import { envelopeOf, handOver, resourceInBody, sendAnswer } from '../write-request.ts';
 
@@ -15,7 +15,7 @@ export function transferRoutes(app: TypedApp, { deps }: RouteOptions): void {
     app.post(
       url,
       {
-        config: { access: 'write', action, namedBy: ['to'], newWork: true, documentedHeaders: WriteHeaders },
+        config: { access: 'write', action, namedBy: ['to'], newWork: true, documentedHeaders: EnclosingHeaders },
         schema: {
           tags: ['files'],
           summary,

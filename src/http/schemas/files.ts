@@ -123,9 +123,16 @@ export const WriteHeaders = Type.Object({
   'X-Lease-Keepalive': Type.Optional(Type.Boolean({ description: 'The upload renews its lease while bytes flow' })),
   'If-Match': Type.Optional(Type.String()),
   'If-None-Match': Type.Optional(Type.String()),
-  'Content-Digest': Type.Optional(Type.String({ description: 'RFC 9530, of these bytes' })),
+  'Content-Digest': Type.Optional(Type.String({ description: 'RFC 9530, of the content of this request as it is sent: all of its bytes' })),
   'Repr-Digest': Type.Optional(Type.String({ description: 'RFC 9530, of the whole file after the write' })),
   'Idempotency-Key': Type.Optional(Type.String({ description: 'Kept 24 hours per principal, method and path' })),
+});
+/** Of requests whose content does not become the file: a form, JSON, none. */
+export const EnclosingHeaders = Type.Object({
+  ...WriteHeaders.properties,
+  'Repr-Digest': Type.Optional(
+    Type.String({ description: 'RFC 9530, of what this request encloses: the same bytes as Content-Digest, and not of any file' }),
+  ),
 });
 export const PatchHeaders = Type.Object({
   ...WriteHeaders.properties,
@@ -159,6 +166,7 @@ export const READ_ANSWER_HEADERS = {
 export const WRITE_CODES: readonly ErrorCode[] = [
   'invalid_token',
   'invalid_path',
+  'digest_mismatch',
   'incomplete_body',
   'token_not_issued',
   'not_lease_owner',
@@ -190,13 +198,7 @@ export const WRITE_CODES: readonly ErrorCode[] = [
   'outcome_unknown',
   'insufficient_storage',
 ];
-export const BODY_CODES: readonly ErrorCode[] = [
-  'digest_mismatch',
-  'length_required',
-  'body_too_large',
-  'unsupported_media_type',
-  'too_many_uploads',
-];
+export const BODY_CODES: readonly ErrorCode[] = ['length_required', 'body_too_large', 'unsupported_media_type', 'too_many_uploads'];
 export const READ_CODES: readonly ErrorCode[] = [
   'invalid_path',
   'not_found',
