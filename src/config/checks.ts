@@ -5,6 +5,7 @@ import type { Config } from './config.ts';
 import type { EnvironmentValues } from './environment-schema.ts';
 import { isLoopback } from './loopback.ts';
 import { causeOf } from './problems.ts';
+import { checkTlsFiles } from './tls-files.ts';
 
 /** What no single setting can tell. Protection is never given up silently: a setting that this version cannot honour stops the start. */
 export function checkTogether(config: Config, values: EnvironmentValues, problems: string[]): void {
@@ -21,9 +22,7 @@ export function checkTogether(config: Config, values: EnvironmentValues, problem
   checkKeys(config, problems);
   checkDataDir(config.dataDir, problems);
   readable('FENCEGATE_AUTH_FILE', config.authFile, problems);
-  readable('FENCEGATE_TLS_CERT', config.tls?.certFile ?? null, problems);
-  readable('FENCEGATE_TLS_KEY', config.tls?.keyFile ?? null, problems);
-  readable('FENCEGATE_TLS_CLIENT_CA', config.tls?.clientCaFile ?? null, problems);
+  if (config.tls !== null) checkTlsFiles(config.tls, problems);
 }
 
 function checkKeys(config: Config, problems: string[]): void {

@@ -78,7 +78,8 @@ describe('mutual TLS', () => {
   it('files that do not fit together stop the start with a plain word', async () => {
     const broken = `${directory}/broken.pem`;
     writeFileSync(broken, 'no certificate');
-    await expect(start({ FENCEGATE_TLS_CERT: broken })).rejects.toThrow();
+    await expect(start({ FENCEGATE_TLS_CERT: broken })).rejects.toThrow(/FENCEGATE_TLS_CERT: .* no certificate in PEM form/);
+    await expect(start({ FENCEGATE_TLS_KEY: certificates.file('batch.key') })).rejects.toThrow(/FENCEGATE_TLS_KEY: .* is not the key of the first/);
     await expect(start({ FENCEGATE_TLS_CERT: `${directory}/absent.pem` })).rejects.toThrow(/FENCEGATE_TLS_CERT/);
     await expect(start({ FENCEGATE_TLS_CLIENT_CA: certificates.file('ca.crt') })).rejects.toThrow(/FENCEGATE_AUTH_FILE/);
   });

@@ -15,6 +15,22 @@ export class Certificates {
     this.#openssl('req', '-x509', ...NEW_KEY, '-keyout', `${name}.key`, '-out', `${name}.crt`, '-subj', `/CN=${name}`, '-days', '1');
   }
 
+  /** An authority that was good until yesterday. */
+  expiredAuthority(name: string): void {
+    this.#openssl('req', ...NEW_KEY, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=${name}`);
+    this.#openssl('x509', '-req', '-in', `${name}.csr`, '-signkey', `${name}.key`, '-out', `${name}.crt`, '-days', '-1');
+  }
+
+  /** The private key of `name` under a passphrase, as `${name}.locked.key`. */
+  lockKey(name: string): void {
+    this.#openssl('pkey', '-in', `${name}.key`, '-aes256', '-passout', 'pass:secret', '-out', `${name}.locked.key`);
+  }
+
+  /** The certificate of `name` in binary form, as `${name}.der`. */
+  asDer(name: string): void {
+    this.#openssl('x509', '-in', `${name}.crt`, '-outform', 'DER', '-out', `${name}.der`);
+  }
+
   /** A certificate with the common name `commonName`, valid for the loopback. */
   issue(name: string, commonName: string, authority: string): void {
     this.#openssl(
