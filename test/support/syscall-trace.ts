@@ -31,14 +31,7 @@ export class SyscallTrace {
     const strace = spawn('strace', ['-f', '-y', '-s', String(TEXT_BYTES), '-e', `trace=${CALLS}`, '-o', file, '-p', String(pid)], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
-    let said = '';
-    strace.stderr?.on('data', (chunk: Buffer) => {
-      said += chunk.toString();
-    });
-    await until(async () => {
-      if (strace.exitCode !== null) throw new Error(`strace ended: ${said}`);
-      return said.includes(' attached') ? true : null;
-    });
+    await attached(strace);
     return new SyscallTrace(strace, file);
   }
 
@@ -63,5 +56,36 @@ function joined(lines: readonly string[]): string[] {
     const resumed = /^<\.\.\. \w+ resumed>(.*)$/.exec(text)?.[1];
     if (resumed === undefined) return text === '' ? [] : [text];
     return [(begun.get(thread) ?? '') + resumed];
+  });
+}
+
+/** Every sync of the file at `path` by a running process answers EIO from now on, and nothing is synced. Resolves when every thread is watched. */
+export async function failSyncs(pid: number, path: string): Promise<{ end(): Promise<void> }> {
+  const calls = 'fsync,fdatasync';
+  const strace = spawn(
+    'strace',
+    ['-f', '-P', path, '-e', `trace=${calls}`, '-e', `inject=${calls}:error=EIO`, '-o', '/dev/null', '-p', String(pid)],
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  );
+  await attached(strace);
+  const gone = new Promise((resolve) => strace.once('exit', resolve));
+  return {
+    end: async () => {
+      if (strace.exitCode === null) strace.kill('SIGINT');
+      await gone;
+    },
+  };
+}
+
+async function attached(strace: ChildProcess): Promise<void> {
+  let said = '';
+  strace.stderr?.on('data', (chunk: Buffer) => {
+    said += chunk.toString();
+  });
+  await until(async () => {
+    if (strace.exitCode !== null) throw new Error(`strace ended: ${said}`);
+    return said.includes(' attached') ? true : null;
   });
 }
