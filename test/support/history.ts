@@ -16,6 +16,7 @@ export interface AuditLine {
   readonly resource: string | null;
   readonly outcome: string;
   readonly code: string | null;
+  readonly status: number | null;
   readonly request_id: string | null;
   readonly operation_id: string | null;
   readonly lease_ref: string | null;
@@ -182,6 +183,10 @@ export class History {
       if (operation.status === 200 && operation.json['outcome'] !== 'aborted')
         found.push(`GET /v1/operations tells of what did not happen: ${operation.text}`);
       if (records.at(-1)?.outcome === 'committed') found.push('the last record says committed, but nothing was');
+    }
+    for (const { outcome, code, status } of records) {
+      if ((outcome === 'committed') !== (code === null) || (outcome === 'committed') !== (status !== null && status < 300))
+        found.push(`a record says ${outcome} with status ${status} and code ${code}`);
     }
     if (succeeded) found.push(...checkAnswer(answer, kind, committed));
     return found;
