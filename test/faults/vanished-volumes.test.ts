@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { mkdir, readdir, rename, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -6,7 +5,7 @@ import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { auditOf } from '../support/history.ts';
 import { type Answer, get, put } from '../support/http-client.ts';
-import { bindMount, cannotMount, type Mounted, mountTmpfs } from '../support/mounted.ts';
+import { bindMount, cannotMount, type Mounted, mountTmpfs, run } from '../support/mounted.ts';
 import { describeWhere } from '../support/needs.ts';
 import { until } from '../support/until.ts';
 
@@ -96,16 +95,15 @@ describeWhere(cannotMount, 'a volume that is a mount', () => {
     const disk = removable(mountTmpfs('size=8m'));
     const path = join(directory, 'v');
     await mkdir(path);
-    bindMount(disk.path, path);
-    onTestFinished(() => void execFileSync('sh', ['-c', 'umount -l "$0" || :', path], { stdio: 'pipe' }));
+    removable(bindMount(disk.path, path));
     const gateway = await start(directory, path);
     await put(gateway.url, 'v/kept.txt', 'kept');
-    execFileSync('umount', ['-l', path]);
+    run('umount', ['-l', path]);
     expect(await becomes(gateway.url, 'closed')).toMatchObject({ status: 503, reason: expect.stringContaining('another directory') });
     await refused(gateway.url, 'lost.txt');
     expect([await readdir(path), (await readdir(disk.path)).includes('lost.txt')]).toEqual([[], false]);
 
-    execFileSync('mount', ['--bind', disk.path, path]);
+    run('mount', ['--bind', disk.path, path]);
     await becomes(gateway.url, 'open');
     expect((await put(gateway.url, 'v/kept.txt', 'replaced')).status).toBe(200);
   });
@@ -115,12 +113,12 @@ describeWhere(cannotMount, 'a volume that is a mount', () => {
     const path = join(directory, 'v');
     const gateway = await start(directory, path);
     await put(gateway.url, 'v/kept.txt', 'kept');
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path]);
-    onTestFinished(() => void execFileSync('sh', ['-c', 'umount -l "$0" || :', path], { stdio: 'pipe' }));
+    run('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path]);
+    onTestFinished(() => run('sh', ['-c', 'umount -l "$0" || :', path]));
     await becomes(gateway.url, 'closed');
     await refused(gateway.url, 'lost.txt');
     expect(await readdir(path)).toEqual([]);
-    execFileSync('umount', [path]);
+    run('umount', [path]);
     await becomes(gateway.url, 'open');
     expect((await put(gateway.url, 'v/kept.txt', 'replaced')).status).toBe(200);
   });

@@ -101,7 +101,8 @@ function guard(path: string): () => void {
   return () => void child.kill('SIGKILL');
 }
 
-function run(command: string, args: readonly string[]): void {
+/** Runs one command as root and throws when it fails. */
+export function run(command: string, args: readonly string[]): void {
   execFileSync(command, args, { stdio: 'pipe' });
 }
 
