@@ -18,7 +18,8 @@ export function sentValues(request: IncomingMessage, name: string): string[] {
 
 /**
  * The fields that have one value and no list form (RFC 9110, 5.3), of those that are read here. Of most of these Node keeps the first and
- * drops the rest without a word: a proxy in front may have gone by the last. Fields of our own are judged where they are read.
+ * drops the rest without a word: a proxy in front may have gone by the last. Fields of our own are judged where
+ * they are read; two origins are joined and are nobody's (`browser-rules.ts`).
  */
 const SINGLETONS: ReadonlyMap<string, string> = new Map(
   [
@@ -30,7 +31,6 @@ const SINGLETONS: ReadonlyMap<string, string> = new Map(
     'If-Range',
     'If-Unmodified-Since',
     'Last-Event-ID',
-    'Origin',
     'Range',
     'Sec-Fetch-Site',
   ].map((name) => [name.toLowerCase(), name]),
