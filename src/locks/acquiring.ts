@@ -8,6 +8,7 @@ import type { VolumePolicy } from '../domain/volume.ts';
 import { type AcquireTerms, acquireTerms } from './acquire-terms.ts';
 import type { Converting } from './converting.ts';
 import type { Coordinator } from './coordinator.ts';
+import { cycleMembers } from './cycle-members.ts';
 import { endKinds } from './end-kinds.ts';
 import type { Holding } from './holding.ts';
 import type { LeaseDesk } from './lease-desk.ts';
@@ -216,12 +217,6 @@ export class Acquiring {
 /** Of one hold that waits no longer, while the lease goes on waiting with others. */
 function ended({ leaseRef }: Lease, { state, reason }: End): GatewayError {
   return refuse('lock_not_acquired', ENDED, { lease_ref: leaseRef, state, reason });
-}
-
-export function cycleMembers(
-  cycle: readonly { readonly waiterLeaseRef: string; readonly waiterClientId: string | null; readonly resource: string }[],
-): readonly object[] {
-  return cycle.map(({ waiterLeaseRef, waiterClientId, resource }) => ({ lease_ref: waiterLeaseRef, client_id: waiterClientId, waits_for: resource }));
 }
 
 /** The session's lease over exactly these resources. Throws `overlapping_lease` when it has one over some of them. */

@@ -5,6 +5,7 @@ import type { Pin } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Coordinator, DeadlockStep } from './coordinator.ts';
+import { cycleMembers } from './cycle-members.ts';
 import { endByTime, endKinds } from './end-kinds.ts';
 import type { EventRing } from './event-ring.ts';
 import type { Granting } from './granting.ts';
@@ -177,7 +178,10 @@ export class LeaseDesk implements LeaseEvents {
       return;
     }
     lease.upgrading = false;
-    lease.failure = refuse('deadlock', 'The upgrade waits for somebody who waits for this session.', { lease_ref: lease.leaseRef, cycle });
+    lease.failure = refuse('deadlock', 'The upgrade waits for somebody who waits for this session.', {
+      lease_ref: lease.leaseRef,
+      cycle: cycleMembers(cycle),
+    });
     this.#deps.coordinator.cancelUpgrade(lease);
     lease.changed();
   }

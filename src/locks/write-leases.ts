@@ -7,6 +7,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { inCanonicalOrder, type Resource } from '../domain/resource.ts';
 import type { Coordination } from './coordination.ts';
 import type { Coordinator } from './coordinator.ts';
+import { cycleMembers } from './cycle-members.ts';
 import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
@@ -190,7 +191,10 @@ export class LocksForWrites implements WriteLeases {
   #whyNot(lease: Lease): GatewayError {
     const cycle = lease.decided?.end.cycle;
     if (cycle !== undefined)
-      return new GatewayError('deadlock', { detail: 'These waits go round in a circle; this one gives way.', members: { cycle } });
+      return new GatewayError('deadlock', {
+        detail: 'These waits go round in a circle; this one gives way.',
+        members: { cycle: cycleMembers(cycle) },
+      });
     if (lease.decided?.end.state === 'lost') {
       return new GatewayError('draining', {
         detail: 'The gateway gave up everybody who waits: it is stopping, or starts its tokens anew.',

@@ -68,6 +68,29 @@ describe.each(COORDINATORS)('a deadlock ($coordinator)', ({ LockLab }) => {
     expect((await bystander).state).toBe('held');
   });
 
+  it('shows its cycle to who asked for the upgrade as to everybody', async () => {
+    const lab = new LockLab();
+    const [s1, s2] = [await session(lab, 'one'), await session(lab, 'two')];
+    await lab.acquire(A, { sessionId: s1, clientId: 'one', mode: 'shared' });
+    await lab.acquire(A, { sessionId: s2, clientId: 'two', mode: 'shared' });
+    await lab.acquire(B, { sessionId: s1, clientId: 'one' });
+    const other = lab.acquire(B, { sessionId: s2, clientId: 'two', waitMs: 60_000, priority: 9 });
+    other.catch(() => undefined);
+    await settle();
+    const upgrade = lab.acquire(A, { sessionId: s1, clientId: 'one', mode: 'exclusive', waitMs: 60_000, priority: 1 });
+    upgrade.catch(() => undefined);
+    await lab.clock.advanceAsync(500);
+    await expect(upgrade).rejects.toMatchObject({
+      code: 'deadlock',
+      members: {
+        cycle: expect.arrayContaining([
+          { lease_ref: expect.any(String), client_id: 'one', waits_for: 'vol/a' },
+          { lease_ref: expect.any(String), client_id: 'two', waits_for: 'vol/b' },
+        ]),
+      },
+    });
+  });
+
   it('by an upgrade costs the upgrade, not the lease', async () => {
     const lab = new LockLab();
     const [s1, s2] = [await session(lab, 'one'), await session(lab, 'two')];
