@@ -3,6 +3,11 @@ import type { AcquireLease, Lease } from './contract/answers.ts';
 import { FencegateError, isFencegateError } from './errors.ts';
 import type { Transport } from './transport.ts';
 
+interface Leftover {
+  readonly giveBack: () => Promise<void>;
+  readonly done: () => void;
+}
+
 /**
  * What this process no longer uses but the gateway may still keep, because an answer did not arrive. The heartbeat of the session
  * would keep it alive for ever, so it is given back at once, or as soon as the gateway answers again. Bounded: the oldest is dropped.
@@ -11,7 +16,7 @@ export class Leftovers {
   readonly #transport: Transport;
   readonly #onAdd: () => void;
   /** By lease id or hold id. */
-  readonly #entries = new Map<string, () => Promise<void>>();
+  readonly #entries = new Map<string, Leftover>();
   #clearing: Promise<void> | null = null;
 
   constructor(transport: Transport, onAdd: () => void) {
@@ -23,9 +28,9 @@ export class Leftovers {
     return this.#entries.size;
   }
 
-  /** A lease that counts as lost here. */
-  addLease(leaseId: string): void {
-    this.#add(leaseId, () => this.#release(leaseId, { all: true }));
+  /** A lease that counts as lost here. `done` is called when nothing more is tried. */
+  addLease(leaseId: string, done: () => void): void {
+    this.#add(leaseId, () => this.#release(leaseId, { all: true }), done);
   }
 
   /** A hold whose release was not confirmed. */
@@ -56,22 +61,28 @@ export class Leftovers {
   }
 
   async #clear(): Promise<void> {
-    for (const [key, giveBack] of this.#entries) {
+    for (const [key, { giveBack }] of this.#entries) {
       try {
         await giveBack();
-        this.#entries.delete(key);
+        this.#drop(key);
       } catch (thrown) {
         if (isFencegateError(thrown, 'gateway_unreachable')) return;
-        if (thrown instanceof FencegateError && thrown.status !== null && thrown.status < 500) this.#entries.delete(key);
+        if (thrown instanceof FencegateError && thrown.status !== null && thrown.status < 500) this.#drop(key);
       }
     }
   }
 
-  #add(key: string, giveBack: () => Promise<void>): void {
-    this.#entries.set(key, giveBack);
+  #add(key: string, giveBack: () => Promise<void>, done: () => void = () => undefined): void {
+    this.#entries.set(key, { giveBack, done });
     const oldest = this.#entries.keys().next().value;
-    if (this.#entries.size > CLIENT_LIMITS.leftoversMax && oldest !== undefined) this.#entries.delete(oldest);
+    if (this.#entries.size > CLIENT_LIMITS.leftoversMax && oldest !== undefined) this.#drop(oldest);
     this.#onAdd();
+  }
+
+  #drop(key: string): void {
+    const dropped = this.#entries.get(key);
+    this.#entries.delete(key);
+    dropped?.done();
   }
 
   async #release(leaseId: string, query: { readonly all?: boolean; readonly hold_id?: string }): Promise<void> {

@@ -30,7 +30,7 @@ export class OwnStanding implements LeaseStanding {
   constructor(parts: OwnStandingParts) {
     this.#parts = parts;
     this.#lease = parts.lease;
-    this.#lease.onEnd(parts.leavePlace);
+    this.#lease.onEnd(() => void parts.keeper.givenBack(this.#lease).then(parts.leavePlace));
   }
 
   get leaseId(): string {

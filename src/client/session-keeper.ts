@@ -40,6 +40,8 @@ export class SessionKeeper {
   readonly #options: SessionKeeperOptions;
   readonly #leases = new Set<HeldLease>();
   readonly #waiting = new Set<Kept>();
+  /** Lost by our clock: when the gateway has each no more. */
+  readonly #givenBack = new WeakMap<HeldLease, Promise<void>>();
   readonly #closing = new AbortController();
   readonly #losses: LossWatch;
   #session: LiveSession | null = null;
@@ -101,6 +103,14 @@ export class SessionKeeper {
     lease.onEnd(() => this.#ended(lease));
     this.#followLosses();
     this.#schedule();
+  }
+
+  /**
+   * Resolves when the gateway keeps a lease that ended here no more. Before that it takes a new request of this session for another hold on it, and
+   * gives the token out again that whoever was told of the loss may still use.
+   */
+  givenBack(lease: HeldLease): Promise<void> {
+    return this.#givenBack.get(lease) ?? Promise.resolve();
   }
 
   /** Keeps a place in line alive until the returned function is called. */
@@ -174,15 +184,22 @@ export class SessionKeeper {
     this.#followLosses();
     const { loss } = lease;
     if (loss === null) return;
-    if (lease.lostBy === 'clock') this.#giveBack(lease);
+    if (lease.lostBy === 'clock') this.#givenBack.set(lease, this.#giveBack(lease));
     this.#options.onEvent({ type: 'lease_lost', leaseRef: lease.leaseRef, resources: lease.resources, error: loss });
     this.#schedule();
   }
 
   /** The gateway may still keep it, and a heartbeat would renew it for nobody. Not before its time is over: until then whoever was told stops. */
-  #giveBack(lease: HeldLease): void {
-    this.#transport.clock.after(lease.keptForMs, () => {
-      if (this.#session?.id === lease.sessionId && !this.#closing.signal.aborted) this.leftovers.addLease(lease.leaseId);
+  #giveBack(lease: HeldLease): Promise<void> {
+    return new Promise((resolve) => {
+      const { signal } = this.#closing;
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      const giveBack = (): void => {
+        // It went with its session.
+        if (this.#session?.id !== lease.sessionId || signal.aborted) resolve();
+        else this.leftovers.addLease(lease.leaseId, resolve);
+      };
+      this.#transport.clock.after(lease.keptForMs, giveBack, true);
     });
   }
 

@@ -49,7 +49,8 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [new RegExp(`(${QUOTE}(?:${names})${QUOTE}\\s*:\\s*${QUOTE})[^"\\\\]*`, 'gi'), `$1${REDACTED}`],
   [new RegExp(`(${QUOTE}(?:${names})${QUOTE}\\s*:\\s*)\\[[^\\]]*\\]`, 'gi'), `$1"${REDACTED}"`],
   [/\b(X-Lease-Id\s*[:=]\s*)[^\s"',;\\]+/gi, `$1${REDACTED}`],
-  [/\b(Bearer\s+)[A-Za-z0-9._~+/=-]+/gi, `$1${REDACTED}`],
+  // "a bearer token" are words, not one.
+  [/\b(Bearer\s+)(?!tokens?(?:[\s"\\,]|$))[A-Za-z0-9._~+/=-]+/gi, `$1${REDACTED}`],
   [/(\/v1\/leases\/)[^/?#\s"'\\:]+/g, `$1${REDACTED}`],
   [/(\/v1\/sessions\/)(?!heartbeats\b)[^/?#\s"'\\:]+/g, `$1${REDACTED}`],
   [/([?&](?:lease_id|session_id)=)[^&#\s"'\\]+/g, `$1${REDACTED}`],

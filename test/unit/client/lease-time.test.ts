@@ -94,6 +94,51 @@ describe('the time of a lease', () => {
     await (await wire.next('DELETE /v1/leases/secret?all=true')).answer(204);
   });
 
+  it('who asks again after a loss by the clock is not given the lost lease again: it waits until that is given back', async () => {
+    const own = lab();
+    const { clock, wire, client } = own;
+    const lease = await held(own, { marginMs: 4_000 });
+    while (!lease.signal.aborted) {
+      await clock.advanceAsync(50);
+      while (!(await wire.quiet())) await (await wire.next('POST /v1/sessions/session/heartbeat')).cut();
+    }
+    const again = client.lease('v/a', { ttlMs: TTL_MS });
+    again.catch(() => undefined);
+    await expect(client.lease('v/a', { ttlMs: TTL_MS, waitMs: 0 })).rejects.toMatchObject({ code: 'lock_not_acquired', members: { local: true } });
+    const asked = (): string[] => wire.seen.filter((request) => request === 'POST /v1/leases');
+    await clock.advanceAsync(3_900);
+    expect(asked()).toHaveLength(1);
+    await clock.advanceAsync(200);
+    const givenBack = await wire.next('DELETE /v1/leases/secret?all=true');
+    await clock.advanceAsync(50);
+    expect(asked()).toHaveLength(1);
+    await givenBack.answer(204);
+    for (let request = await wire.next(''); ; request = await wire.next('')) {
+      if (request.target === '/v1/leases') {
+        await request.answer(201, leaseAnswer({ lease_id: 'next', fencing_token: '8' }));
+        break;
+      }
+      await request.answer(200, heartbeat);
+    }
+    expect((await again).token).toBe('8');
+  });
+
+  it('who waits for that when the client is closed is told so', async () => {
+    const own = lab();
+    const { clock, wire, client } = own;
+    const lease = await held(own, { marginMs: 4_000 });
+    while (!lease.signal.aborted) {
+      await clock.advanceAsync(50);
+      while (!(await wire.quiet())) await (await wire.next('POST /v1/sessions/session/heartbeat')).cut();
+    }
+    const again = client.lease('v/a', { ttlMs: TTL_MS });
+    again.catch(() => undefined);
+    await settle();
+    void client.close();
+    await (await wire.next('DELETE /v1/sessions/session')).answer(204);
+    await expect(again).rejects.toMatchObject({ code: 'client_closed' });
+  });
+
   it('R24: a lock that was waited for longer than it lives is renewed before anybody is told', async () => {
     const own = lab();
     const { clock, wire, client } = own;

@@ -54,6 +54,12 @@ describe('a secret never reaches the log', () => {
 });
 
 describe('a log line', () => {
+  it('keeps the words "a bearer token", which are none', () => {
+    const text = logged((logger) => logger.info({ detail: 'needs a valid bearer token or client certificate' }, 'a bearer token'));
+    expect(text).toContain('bearer token or client');
+    expect(text).not.toContain('[redacted]');
+  });
+
   it('is one JSON object with level, time and message, and keeps what is no secret', () => {
     const text = logged((logger) =>
       logger.warn({ lease_ref: 'lr_1', fencing_token: '4103', request_id: 'r-1', url: '/v1/sessions/heartbeats' }, 'slow'),
