@@ -107,6 +107,12 @@ describe('what goes wrong is said with what to do next', () => {
       /^fencegate: .*no\/such\/.*: no such file or directory \(ENOENT\)\nfencegate: next: /,
     ],
     [
+      'a directory in place of a file',
+      ['get', 'v/there/', 'listing'],
+      64,
+      /^fencegate: v\/there\/ names a directory: fencegate ls shows what is in it\n$/,
+    ],
+    [
       'a data directory without a journal',
       ['backup', 'copy.db'],
       1,

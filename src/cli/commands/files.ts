@@ -51,6 +51,8 @@ export function putFile(context: CommandContext, local: string, target: string, 
 
 /** A local file is whole or not there: the bytes go to a name of their own first. */
 export function getFile(context: CommandContext, resource: string, target: string | undefined, flags: ReadFlags): Promise<number> {
+  // Over HTTP that is a listing, which nobody wants in a file of that name.
+  if (resource.endsWith('/')) throw new UsageError(`${printable(resource)} names a directory: fencegate ls shows what is in it`);
   return withClient(context, flags, async (client, signal) => {
     const local = await localTarget(resource, target);
     const { onProgress, end } = await transferProgress(context.screen, printable(resource));
