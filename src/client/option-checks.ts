@@ -42,9 +42,8 @@ export const CLIENT_OPTIONS: Checks<FencegateClientOptions> = {
   url: gatewayUrl,
   authToken: headerText,
   tls: (value, name) => {
-    object(value, name);
-    const { cert, key } = value as ClientTls;
     checkOptions(value as ClientTls, TLS, name);
+    const { cert, key } = value as ClientTls;
     if ((cert === undefined) !== (key === undefined)) throw wrongKind(name, 'cert and key together', value);
   },
   clientId: headerText,
@@ -53,10 +52,7 @@ export const CLIENT_OPTIONS: Checks<FencegateClientOptions> = {
   fetch: callable,
   clock: object,
   random: callable,
-  inheritedLease: (value, name) => {
-    object(value, name);
-    checkOptions(value as InheritedFacts, INHERITED, name);
-  },
+  inheritedLease: (value, name) => checkOptions(value as InheritedFacts, INHERITED, name),
 };
 
 export const LEASE_OPTIONS: Checks<LeaseOptions> = {
@@ -108,7 +104,6 @@ export const UPLOAD_FILE: Checks<UploadFile> = { name: someText, body: () => und
 export function checkFiles(files: unknown): void {
   if (!Array.isArray(files)) throw wrongKind('files', 'a list of { name, body }', files);
   for (const file of files) {
-    object(file, 'a file');
     checkOptions(file as UploadFile, UPLOAD_FILE, 'a file');
     // A name that is left away is no name; the body is looked at where it is read.
     someText((file as UploadFile).name, 'the name of a file');
@@ -119,7 +114,6 @@ const RANGE: Checks<NonNullable<GetOptions['range']>> = { start: wholeNumber, en
 
 export const GET_OPTIONS: Checks<GetOptions> = {
   range: (value, name) => {
-    object(value, name);
     checkOptions(value as NonNullable<GetOptions['range']>, RANGE, name);
     wholeNumber((value as NonNullable<GetOptions['range']>).start, `${name}.start`);
   },

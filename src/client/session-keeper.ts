@@ -193,11 +193,15 @@ export class SessionKeeper {
   #giveBack(lease: HeldLease): Promise<void> {
     return new Promise((resolve) => {
       const { signal } = this.#closing;
-      signal.addEventListener('abort', () => resolve(), { once: true });
+      const over = (): void => {
+        signal.removeEventListener('abort', over);
+        resolve();
+      };
+      signal.addEventListener('abort', over);
       const giveBack = (): void => {
         // It went with its session.
-        if (this.#session?.id !== lease.sessionId || signal.aborted) resolve();
-        else this.leftovers.addLease(lease.leaseId, resolve);
+        if (this.#session?.id !== lease.sessionId || signal.aborted) over();
+        else this.leftovers.addLease(lease.leaseId, over);
       };
       this.#transport.clock.after(lease.keptForMs, giveBack, true);
     });

@@ -1,4 +1,4 @@
-import type { Descriptor } from './descriptor.ts';
+import { type Descriptor, procFd } from './descriptor.ts';
 
 /** Extended attributes of a held file or directory; a POSIX ACL is one of them. Short calls on a local disk, made on the caller's thread. */
 export interface AttributeCalls {
@@ -27,20 +27,18 @@ async function loaded(): Promise<Library | null> {
 const ABSENT: ReadonlySet<unknown> = new Set(['ENODATA', 'ENOTSUP']);
 
 function over(library: Library): AttributeCalls {
-  // Through /proc, which follows to the very file that is held, also when it was opened by O_PATH.
-  const path = ({ fd }: Descriptor): string => `/proc/self/fd/${fd}`;
   return {
-    names: (of) => library.listAttributesSync(path(of)),
+    names: (of) => library.listAttributesSync(procFd(of)),
     get: (of, name) => {
       try {
-        return library.getAttributeSync(path(of), name);
+        return library.getAttributeSync(procFd(of), name);
       } catch (thrown) {
         if (ABSENT.has((thrown as NodeJS.ErrnoException).code)) return null;
         throw thrown;
       }
     },
-    set: (of, name, value) => library.setAttributeSync(path(of), name, value),
-    remove: (of, name) => library.removeAttributeSync(path(of), name),
+    set: (of, name, value) => library.setAttributeSync(procFd(of), name, value),
+    remove: (of, name) => library.removeAttributeSync(procFd(of), name),
   };
 }
 

@@ -63,6 +63,11 @@ export function at(dir: Descriptor, name: string | Buffer): At {
  * meanwhile is still the one that was walked to.
  */
 export function procPath({ dir, name }: At): string | Buffer {
-  const parent = `/proc/self/fd/${dir.fd}/`;
+  const parent = `${procFd(dir)}/`;
   return typeof name === 'string' ? parent + name : Buffer.concat([Buffer.from(parent), name]);
+}
+
+/** The same for what is held itself, also when it was opened by `O_PATH`. */
+export function procFd({ fd }: Descriptor): string {
+  return `/proc/self/fd/${fd}`;
 }

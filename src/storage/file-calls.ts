@@ -1,7 +1,7 @@
 import * as fs from 'node:fs';
 import { type AttributeCalls, attributeCalls } from './attribute-calls.ts';
 import { CallRoute } from './call-route.ts';
-import { type At, Descriptor, procPath } from './descriptor.ts';
+import { type At, Descriptor, procFd, procPath } from './descriptor.ts';
 import { errnoOf } from './errno.ts';
 import type { Lane } from './lane.ts';
 import { pool } from './pool-calls.ts';
@@ -64,7 +64,6 @@ function futimesSeconds(mtimeNs: bigint): number {
 
 // `Dir` yields Buffers when asked to (trap F22); the type of the option does not know it.
 const AS_BUFFERS = { encoding: 'buffer', bufferSize: 512 } as unknown as fs.OpenDirOptions;
-const procFd = (descriptor: Descriptor): string => `/proc/self/fd/${descriptor.fd}`;
 
 class Calls implements FileCalls {
   readonly local: boolean;

@@ -1,9 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { CLIENT_LIMITS } from '../../../src/client/client-limits.ts';
-import { FencegateClient } from '../../../src/client/index.ts';
+import { FencegateClient, type LeaseHandle } from '../../../src/client/index.ts';
 import { heartbeat, held, clientLab as lab, MARGIN_MS, TTL_MS } from '../../support/client-lab.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 import { FakeFetch, type FakeRequest, leaseAnswer, problem, sessionAnswer } from '../../support/fake-fetch.ts';
+
+/** No heartbeat gets through until the lease is lost. */
+async function lostByClock({ clock, wire }: ReturnType<typeof lab>, lease: LeaseHandle): Promise<void> {
+  while (!lease.signal.aborted) {
+    await clock.advanceAsync(50);
+    while (!(await wire.quiet())) await (await wire.next('POST /v1/sessions/session/heartbeat')).cut();
+  }
+}
 
 describe('the time of a lease', () => {
   it('counts from before the request was sent, less a margin', async () => {
@@ -84,10 +92,7 @@ describe('the time of a lease', () => {
     const lease = await held(own, { marginMs: 4_000 });
     await clock.advanceAsync(3_400);
     await (await wire.next('POST /v1/sessions/session/heartbeat')).cut();
-    while (!lease.signal.aborted) {
-      await clock.advanceAsync(50);
-      while (!(await wire.quiet())) await (await wire.next('POST /v1/sessions/session/heartbeat')).cut();
-    }
+    await lostByClock(own, lease);
     await clock.advanceAsync(3_900);
     expect(wire.seen.filter((request) => request.startsWith('DELETE'))).toEqual([]);
     await clock.advanceAsync(200);
@@ -98,10 +103,7 @@ describe('the time of a lease', () => {
     const own = lab();
     const { clock, wire, client } = own;
     const lease = await held(own, { marginMs: 4_000 });
-    while (!lease.signal.aborted) {
-      await clock.advanceAsync(50);
-      while (!(await wire.quiet())) await (await wire.next('POST /v1/sessions/session/heartbeat')).cut();
-    }
+    await lostByClock(own, lease);
     const again = client.lease('v/a', { ttlMs: TTL_MS });
     again.catch(() => undefined);
     await expect(client.lease('v/a', { ttlMs: TTL_MS, waitMs: 0 })).rejects.toMatchObject({ code: 'lock_not_acquired', members: { local: true } });
@@ -125,12 +127,9 @@ describe('the time of a lease', () => {
 
   it('who waits for that when the client is closed is told so', async () => {
     const own = lab();
-    const { clock, wire, client } = own;
+    const { wire, client } = own;
     const lease = await held(own, { marginMs: 4_000 });
-    while (!lease.signal.aborted) {
-      await clock.advanceAsync(50);
-      while (!(await wire.quiet())) await (await wire.next('POST /v1/sessions/session/heartbeat')).cut();
-    }
+    await lostByClock(own, lease);
     const again = client.lease('v/a', { ttlMs: TTL_MS });
     again.catch(() => undefined);
     await settle();
