@@ -148,7 +148,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
     settings: httpSettings(config, authenticator),
   });
   observeRequests(app, metrics);
-  const grpc = grpcOf({ config, authenticator, app, metrics }, faces);
+  const grpc = await grpcOf({ config, authenticator, app, metrics }, faces);
 
   const close = async () => {
     await opened.close();
