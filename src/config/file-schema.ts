@@ -22,7 +22,7 @@ const VolumeSettings = Type.Object(
     small_bodies: Type.Optional(Type.Literal('file')),
     on_coordinator_loss: Type.Optional(choice('refuse', 'finish_held')),
     hard_links: Type.Optional(choice('refuse', 'split')),
-    names: Type.Optional(choice('any', 'portable')),
+    names: Type.Optional(choice('portable', 'any')),
     read_only: Type.Optional(Type.Boolean()),
     lease: Type.Optional(
       Type.Object(

@@ -77,7 +77,7 @@ function policy(name: string, path: string | null, own: VolumeSettings): VolumeP
     rangeWrites: own.range_writes ?? 'copy-on-write',
     onCoordinatorLoss: own.on_coordinator_loss ?? 'refuse',
     hardLinks: own.hard_links ?? 'refuse',
-    names: own.names ?? 'any',
+    names: own.names ?? 'portable',
     readOnly: own.read_only ?? false,
     lease: {
       ttlMsMin: own.lease?.ttl_ms_min ?? LIMITS.leaseTtlMsMin,

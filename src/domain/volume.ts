@@ -14,8 +14,8 @@ export interface VolumePolicy {
   readonly rangeWrites: 'copy-on-write' | 'in-place';
   readonly onCoordinatorLoss: 'refuse' | 'finish_held';
   readonly hardLinks: 'refuse' | 'split';
-  /** What new files and directories may be called. */
-  readonly names: 'any' | 'portable';
+  /** What files and directories that are made may be called; those that are there keep their names. */
+  readonly names: 'portable' | 'any';
   readonly readOnly: boolean;
   readonly lease: {
     readonly ttlMsMin: number;
@@ -37,6 +37,8 @@ export interface Place {
   readonly resource: Resource;
   /** The parent's identity, compared again in the commit section (trap F24); `null` when the parent is missing. */
   readonly parent: { readonly dev: bigint; readonly ino: bigint } | null;
+  /** The names of the directories on the way to the parent, and of the parent, that are not there. */
+  readonly missing: readonly string[];
   close(): void;
 }
 

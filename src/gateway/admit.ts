@@ -103,8 +103,7 @@ export async function admitTarget(
   const place = await volume.locate(resource);
   try {
     const target = await volume.look(place);
-    checkTarget(operation, target, check);
-    checkNewName(volume, resource, target);
+    checkTarget(operation, { volume, place, target }, check);
     return { place, target };
   } catch (error) {
     place.close();
@@ -112,16 +111,25 @@ export async function admitTarget(
   }
 }
 
-/** What is there already keeps its name, whatever it is. */
-export function checkNewName(volume: Volume, { path }: Resource, target: TargetFacts | null): void {
-  if (target === null && volume.policy.names === 'portable') assertPortable(path);
+/** A place, and what a look has just found there. */
+export interface Looked {
+  readonly volume: Volume;
+  readonly place: Place;
+  readonly target: TargetFacts | null;
 }
 
-/** The verb's rule, then the conditions: RFC 9110 13.2 evaluates these last. */
-export function checkTarget(operation: Operation, target: TargetFacts | null, check: (target: TargetFacts | null) => void): void {
-  check(target);
-  const refusal = preconditionVerdict(target, operation.envelope);
+/** Judges the names that are to be made: what is there already, the file or a directory on the way to it, keeps its name, whatever it is. */
+export function checkNewNames({ volume, place, target }: Looked): void {
+  if (target !== null || volume.policy.names !== 'portable') return;
+  for (const segment of [...place.missing, place.resource.path.slice(place.resource.path.lastIndexOf('/') + 1)]) assertPortable(segment);
+}
+
+/** The verb's rule, then the conditions, which RFC 9110 13.2 evaluates after it, then the names that would be made. */
+export function checkTarget(operation: Operation, looked: Looked, check: (target: TargetFacts | null) => void): void {
+  check(looked.target);
+  const refusal = preconditionVerdict(looked.target, operation.envelope);
   if (refusal !== null) throw refusal;
+  checkNewNames(looked);
 }
 
 /**
@@ -136,7 +144,7 @@ export async function refusalOfLateName(
   if (!(error instanceof GatewayError) || error.code !== 'already_exists') return error;
   const now = await volume.look(place).catch(() => null);
   try {
-    if (now !== null) checkTarget(operation, now, check);
+    if (now !== null) checkTarget(operation, { volume, place, target: now }, check);
     return error;
   } catch (refusal) {
     return refusal;

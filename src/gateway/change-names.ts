@@ -104,7 +104,7 @@ async function decide(operation: Operation, token: FencingToken, changing: Chang
   places.push(place);
   assertSameParent(changing.admitted.parent, place.parent);
   const target = await volume.look(place);
-  checkTarget(operation, target, change.check);
+  checkTarget(operation, { volume, place, target }, change.check);
   const status = change.status(target);
   const intent: Intent = {
     operationId: operation.id,

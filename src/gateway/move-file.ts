@@ -8,7 +8,7 @@ import type { Intent } from '../domain/intent.ts';
 import type { StoredAnswer } from '../domain/journal.ts';
 import type { Place, Volume } from '../domain/volume.ts';
 import type { TransferRequest, WriteAnswer, WriteEnvelope } from '../domain/write.ts';
-import { admitTarget, admitToken, checkNewName, checkTarget, writableVolume } from './admit.ts';
+import { admitTarget, admitToken, checkNewNames, checkTarget, writableVolume } from './admit.ts';
 import { assertSameParent, commitSection, type Section } from './commit.ts';
 import type { WriteDeps } from './deps.ts';
 import { answerWithFile } from './file-answer.ts';
@@ -71,7 +71,7 @@ async function admitDestination(volume: Volume, request: TransferRequest, places
   places.push(place);
   const target = await volume.look(place);
   destinationRule(request.overwrite)(target);
-  checkNewName(volume, request.to, target);
+  checkNewNames({ volume, place, target });
   return { place, target };
 }
 
@@ -81,7 +81,7 @@ async function decide(deps: WriteDeps, operation: Operation, right: WriteRight, 
   places.push(from);
   assertSameParent(moving.admittedFrom.parent, from.parent);
   const source = await volume.look(from);
-  checkTarget(operation, source, sourceRule);
+  checkTarget(operation, { volume, place: from, target: source }, sourceRule);
   existingFile(source);
   const { place: to, target } = await admitDestination(volume, request, places);
   assertSameParent(moving.admittedTo.parent, to.parent);

@@ -197,7 +197,7 @@ async function decideInPlace(operation: Operation, token: FencingToken, patching
   places.push(place);
   assertSameParent(patching.admitted.parent, place.parent);
   const target = await volume.look(place);
-  checkTarget(operation, target, patching.check);
+  checkTarget(operation, { volume, place, target }, patching.check);
   const staged = await staging.seal(target, place);
   const plan = inPlacePlan(patching.patch, target, staging.bytesWritten, staged.mtimeNs);
   const after = target === null ? staged : afterInPlace(target, plan, staged.mtimeNs);

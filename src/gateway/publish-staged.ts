@@ -45,7 +45,7 @@ async function decide(deps: WriteDeps, operation: Operation, token: FencingToken
   places.push(place);
   assertSameParent(publication.admitted.parent, place.parent);
   const target = await volume.look(place);
-  checkTarget(operation, target, (now) => {
+  checkTarget(operation, { volume, place, target }, (now) => {
     replaceable(now);
     publication.check?.(now);
   });

@@ -175,7 +175,7 @@ async function decideFile(operation: Operation, token: FencingToken, volume: Vol
   places.push(place);
   assertSameParent(file.place.parent, place.parent);
   const target = await volume.look(place);
-  checkTarget(operation, target, replaceable);
+  checkTarget(operation, { volume, place, target }, replaceable);
   const staged = await staging.seal(target, place);
   const intent: Intent = {
     operationId: operation.id,

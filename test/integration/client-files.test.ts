@@ -14,7 +14,7 @@ let proxy: TestProxy;
 const clients: FencegateClient[] = [];
 
 beforeAll(async () => {
-  gateway = await startGateway();
+  gateway = await startGateway({ yaml: 'volumes: { v: { path: "{dir}/v", names: any } }' });
   proxy = await TestProxy.to(gateway.port);
 });
 

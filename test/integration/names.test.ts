@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Step } from '../../src/domain/steps.ts';
-import { fileTarget, jsonOf, textOf, verdictOf } from '../support/gateway-client.ts';
+import { jsonOf, textOf, verdictOf } from '../support/gateway-client.ts';
 import { ask, head, rawVerdict } from '../support/raw-request.ts';
 import { quietSnapshot, volumeSnapshot } from '../support/volume-snapshot.ts';
 import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
@@ -13,7 +13,7 @@ let gateway: VolumesGateway;
 let onStep: ((step: Step) => void) | null = null;
 
 beforeAll(async () => {
-  gateway = await startVolumes({ volumes: { v: {}, deep: {}, portable: { names: 'portable' } }, steps: { reached: (step) => void onStep?.(step) } });
+  gateway = await startVolumes({ volumes: { v: { names: 'any' }, deep: {} }, steps: { reached: (step) => void onStep?.(step) } });
   mkdirSync(`${gateway.directory}/outside`);
   writeFileSync(`${gateway.directory}/outside/secret`, 'secret');
   writeFileSync(gateway.path('v/kept'), 'kept');
@@ -319,35 +319,5 @@ describe('B30: a directory that is swapped for a link while a write is under way
     };
     expect(verdictOf(await gateway.client.put('v/month/late', 'late'))).toBe('404 not_found');
     expect([readdirSync(gateway.path('v/month')), readdirSync(gateway.path('v/last-month'))]).toEqual([[], before]);
-  });
-});
-
-describe('F23: a volume with portable names', () => {
-  const odd = ['CON', 'nul.txt', 'a:b', 'what?', 'end.', 'end ', '-rf', 'exe\u202etxt.pdf', 'aux/inside'];
-  const body = (to: string) => ({ from: 'portable/plain', to: `portable/${to}` });
-
-  it.each(odd)('makes nothing called %s by any verb, and says why', async (name) => {
-    const { client } = gateway;
-    await client.put('portable/plain', 'x');
-    const before = volumeSnapshot(gateway.path('portable'));
-    const answers = [
-      await client.put(`portable/${name}`, 'x'),
-      await client.post('/v1/moves', body(name)),
-      await client.post('/v1/copies', body(name)),
-      await client.send('PUT', `${fileTarget(`portable/${name}`)}/`),
-    ];
-    expect(answers.map(verdictOf)).toEqual(answers.map(() => '400 invalid_path'));
-    expect(jsonOf<{ detail: string }>(answers[0] as (typeof answers)[0]).detail).toContain('portable names only');
-    expect(volumeSnapshot(gateway.path('portable'))).toEqual(before);
-  });
-
-  it('lets what has such a name already be read, replaced, moved away and deleted; other volumes take any name', async () => {
-    const { client } = gateway;
-    for (const name of ['a:b', 'c:d']) writeFileSync(gateway.path(`portable/${name}`), 'old');
-    expect((await client.get('portable/a:b')).status).toBe(200);
-    expect((await client.put('portable/a:b', 'new')).status).toBe(200);
-    expect((await client.post('/v1/moves', { from: 'portable/a:b', to: 'portable/moved' })).status).toBe(201);
-    expect((await client.send('DELETE', '/v1/files/portable/c:d')).status).toBe(204);
-    expect((await client.put('v/a:b', 'x')).status).toBe(201);
   });
 });

@@ -159,7 +159,7 @@ export function policyOf(name: string, changes: PolicyChanges): VolumePolicy {
     rangeWrites: 'copy-on-write',
     onCoordinatorLoss: 'refuse',
     hardLinks: 'refuse',
-    names: 'any',
+    names: 'portable',
     readOnly: false,
     ...rest,
     lease: { ttlMsMin: 1_000, ttlMsMax: 3_600_000, maxHoldMs: null, lockDelayMs: 0, infinite: false, ...lease },

@@ -63,7 +63,7 @@ export function testPolicy(policy: Partial<VolumePolicy> = {}): VolumePolicy {
     rangeWrites: 'copy-on-write',
     onCoordinatorLoss: 'refuse',
     hardLinks: 'refuse',
-    names: 'any',
+    names: 'portable',
     readOnly: false,
     lease: { ttlMsMin: 1_000, ttlMsMax: 3_600_000, maxHoldMs: null, lockDelayMs: 0, infinite: false },
     limits: { bodyBytes: null, stagedBytes: null, inFlight: 8, queueLength: 1_000 },

@@ -5,7 +5,11 @@ import { answerOneOf, Cursor, Limit, nullableInteger, nullableString, nullableTo
 
 export const FileParams = Type.Object({
   volume: Type.String({ description: 'Name of a volume', examples: ['ledger'] }),
-  path: Type.String({ description: 'Path inside the volume: segments of percent-encoded UTF-8, separated by slashes', examples: ['2026/q3.csv'] }),
+  path: Type.String({
+    description:
+      'Path inside the volume: segments of percent-encoded UTF-8, separated by slashes. Unless the volume has names: any, no file or directory is made whose name other systems cannot have (CON, a:b, a leading "-" ...)',
+    examples: ['2026/q3.csv'],
+  }),
 });
 
 export const FileAnswerBody = Type.Object(

@@ -35,6 +35,11 @@ describe('FENCEGATE_VOLUMES', () => {
     expect(volumesOf('a=/path=with=equals')).toEqual([['a', '/path=with=equals']]);
   });
 
+  it('F23: of a volume that is named here alone only portable names are made', () => {
+    expect(loadConfig({ FENCEGATE_VOLUMES: 'a=/vol/a' }, '/srv').volumes[0]?.names).toBe('portable');
+    expect(loadConfig({}, '/srv').volumes[0]?.names).toBe('portable');
+  });
+
   it('has no sample volume once volumes are named', () => {
     expect(loadConfig({ FENCEGATE_VOLUMES: 'demo=/vol/demo' }, '/srv').sampleVolume).toBeNull();
   });
@@ -70,7 +75,7 @@ volumes:
     small_bodies: file
     on_coordinator_loss: finish_held
     hard_links: split
-    names: portable
+    names: any
     read_only: true
     lease: { ttl_ms_min: 5000, ttl_ms_max: 60000, max_hold_ms: 600000, lock_delay_ms: 1000, infinite: false }
     limits: { body_bytes: 1000, staged_bytes: 2000, in_flight: 4, queue_length: 10 }
@@ -88,7 +93,7 @@ audit: { keep_days: 400, keep_bytes: 1073741824, key_file: gate.yaml }
         rangeWrites: 'in-place',
         onCoordinatorLoss: 'finish_held',
         hardLinks: 'split',
-        names: 'portable',
+        names: 'any',
         readOnly: true,
         lease: { ttlMsMin: 5_000, ttlMsMax: 60_000, maxHoldMs: 600_000, lockDelayMs: 1_000, infinite: false },
         limits: { bodyBytes: 1_000, stagedBytes: 2_000, inFlight: 4, queueLength: 10 },

@@ -18,7 +18,7 @@ function volume(name: string, changes: Partial<ExaminedVolume> = {}): ExaminedVo
     findings: [],
     state: () => ({ state: 'open', reason: null }),
     space: () => null,
-    locate: async (resource) => ({ resource, parent: null, close: () => undefined }),
+    locate: async (resource) => ({ resource, parent: null, missing: [], close: () => undefined }),
     look: async () => null,
     removeUnknownDirectory: async () => false,
     ...changes,
