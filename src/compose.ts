@@ -68,7 +68,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const onCeiling = (ceiling: bigint) => locks.raiseAbove(ceiling);
   const coordination = await coordinationOf({ config, clock, random, start, journal, logger, metrics });
   const { titles } = coordination;
-  const volumes = volumesOf({ config, clock, random, start, journal, mtimes, statusOf, titles, predecessorExited, logger, onCeiling });
+  const volumes = volumesOf({ config, clock, random, start, journal, mtimes, statusOf, titles, predecessorExited, logger, metrics, onCeiling });
   const locks = createLockService({
     coordination: coordination.make,
     clock,

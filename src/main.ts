@@ -1,12 +1,13 @@
 import { type EndableProcess, endProcess, endProcessNow } from './cli/ending.ts';
 import { runProgram } from './cli/program.ts';
 import type { Compose, Host } from './cli/serve.ts';
+import { threadsInside } from './domain/threads-inside.ts';
 import { scrub } from './observability/redaction.ts';
 
 const endable: EndableProcess = {
   exit: (code) => process.exit(code),
   kill: () => process.kill(process.pid, 'SIGKILL'),
-  busyWith: () => process.getActiveResourcesInfo(),
+  busyWith: () => [...process.getActiveResourcesInfo(), ...threadsInside()],
 };
 
 /** The gateway is loaded by the commands that run one: the others start much faster without. */

@@ -7,7 +7,8 @@ import type { VolumeTitles } from '../domain/volume-title.ts';
 import type { CommitMtimes } from '../gateway/commit-mtimes.ts';
 import { journalKnows, takenFromName, volumeRecord, writersBefore } from '../gateway/recover.ts';
 import type { Logger } from '../observability/logger.ts';
-import { attributeCalls } from '../storage/attribute-calls.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { hasAttributeLibrary } from '../storage/attribute-calls.ts';
 import { detectFileSystem } from '../storage/file-system.ts';
 import { VolumeSet } from '../storage/volume-set.ts';
 
@@ -23,14 +24,18 @@ export interface VolumeParts {
   /** Whether the process that had the volumes before was seen to exit. */
   readonly predecessorExited: boolean;
   readonly logger: Logger;
+  readonly metrics: Metrics;
   /** A volume opened and its token stamp was read. */
   readonly onCeiling: (ceiling: bigint) => void;
 }
 
 /** The configured volumes, with what the journal knows of each. */
 export function volumesOf(parts: VolumeParts): VolumeSet {
-  const { config, clock, random, start, journal, mtimes, statusOf, titles, predecessorExited, logger, onCeiling } = parts;
-  if (attributeCalls === null) logger.warn('fs-xattr is not installed: files lose their ACL and extended attributes when they are replaced');
+  const { config, clock, random, start, journal, mtimes, statusOf, titles, predecessorExited, logger, metrics, onCeiling } = parts;
+  if (!hasAttributeLibrary && config.volumes.some(({ path, attributes }) => path !== null && attributes === 'keep'))
+    logger.warn('fs-xattr is not installed: files lose their ACL and extended attributes when they are replaced');
+  // An increase is only seen from a value that was there before.
+  for (const { name, path } of config.volumes) if (path !== null) metrics.attributesNotCarried(name, 0);
   return new VolumeSet({
     policies: config.volumes,
     clock,
@@ -57,6 +62,7 @@ export function volumesOf(parts: VolumeParts): VolumeSet {
       if (isNetwork) logger.info({ volume, file_system: fileSystem, options }, ASYNC_IS_NOT_SEEN);
     },
     detectFileSystem,
+    onAttributesNotCarried: (volume, count) => metrics.attributesNotCarried(volume, count),
     onStampFailure: (volume, error) => logger.error({ volume, error }, 'the token stamp could not be written'),
   });
 }

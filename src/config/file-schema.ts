@@ -23,6 +23,7 @@ const VolumeSettings = Type.Object(
     on_coordinator_loss: Type.Optional(choice('refuse', 'finish_held')),
     hard_links: Type.Optional(choice('refuse', 'split')),
     names: Type.Optional(choice('portable', 'any')),
+    attributes: Type.Optional(choice('keep', 'drop')),
     read_only: Type.Optional(Type.Boolean()),
     lease: Type.Optional(
       Type.Object(

@@ -78,6 +78,7 @@ function policy(name: string, path: string | null, own: VolumeSettings): VolumeP
     onCoordinatorLoss: own.on_coordinator_loss ?? 'refuse',
     hardLinks: own.hard_links ?? 'refuse',
     names: own.names ?? 'portable',
+    attributes: own.attributes ?? 'keep',
     readOnly: own.read_only ?? false,
     lease: {
       ttlMsMin: own.lease?.ttl_ms_min ?? LIMITS.leaseTtlMsMin,

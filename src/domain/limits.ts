@@ -148,6 +148,8 @@ export const LIMITS = {
   /** Versions of our own commits that are remembered per volume, to tell them from writes behind our back. */
   ownVersionsMax: 100_000,
   threadPoolSize: 32,
+  /** Extended attributes of one file that are carried over; on a network mount each is two requests, and all must fit into one deadline. */
+  attributesCarriedMax: 256,
   copyChunkBytes: 1_048_576,
   readChunkBytes: 262_144,
   /** Names looked at to tell whether only leftovers of an NFS client keep a directory from being removed. */

@@ -16,6 +16,8 @@ export interface VolumePolicy {
   readonly hardLinks: 'refuse' | 'split';
   /** What files and directories that are made may be called; those that are there keep their names. */
   readonly names: 'portable' | 'any';
+  /** Whether a file keeps ACL, label and extended attributes when its inode is replaced. */
+  readonly attributes: 'keep' | 'drop';
   readonly readOnly: boolean;
   readonly lease: {
     readonly ttlMsMin: number;

@@ -22,6 +22,7 @@ export class Metrics {
   readonly #hold: Histogram<'reason'>;
   readonly #commit: Histogram;
   readonly #interruptions: Counter<'state'>;
+  readonly #notCarried: Counter<'volume'>;
 
   constructor() {
     const registers = [this.#registry];
@@ -71,6 +72,12 @@ export class Metrics {
       labelNames: ['state'],
       registers,
     });
+    this.#notCarried = new Counter({
+      name: 'fencegate_attributes_not_carried_total',
+      help: 'ACLs, labels and extended attributes that a file lost when it was replaced, because the gateway may not set them or the volume does not take them',
+      labelNames: ['volume'],
+      registers,
+    });
     // An increase is only seen from a value that was there before.
     for (const state of ['suspended', 'lost']) this.#interruptions.inc({ state }, 0);
   }
@@ -109,6 +116,10 @@ export class Metrics {
   /** Lost: every lease was void. */
   interrupted(state: 'suspended' | 'lost'): void {
     this.#interruptions.inc({ state });
+  }
+
+  attributesNotCarried(volume: string, count: number): void {
+    this.#notCarried.inc({ volume }, count);
   }
 
   /**

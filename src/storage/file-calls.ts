@@ -1,8 +1,9 @@
 import * as fs from 'node:fs';
-import { type AttributeCalls, attributeCalls } from './attribute-calls.ts';
+import type { AttributeCall, AttributeCalls } from './attribute-calls.ts';
+import type { AttributeJob } from './attribute-jobs.ts';
 import { CallRoute } from './call-route.ts';
 import { type At, Descriptor, procFd, procPath } from './descriptor.ts';
-import { errnoOf } from './errno.ts';
+import { errnoOf, LaneError } from './errno.ts';
 import type { Lane } from './lane.ts';
 import { pool } from './pool-calls.ts';
 
@@ -12,8 +13,8 @@ import { pool } from './pool-calls.ts';
  */
 export interface FileCalls {
   readonly local: boolean;
-  /** `null` on a network mount, where a call on the caller's thread could hang, and where the library for it is not installed. */
-  readonly attributes: AttributeCalls | null;
+  /** False where the volume is told to drop attributes, and where the library for them is not installed: then the three calls below do nothing. */
+  readonly keepsAttributes: boolean;
   /** An absolute path, at start: the root of a volume. */
   openPath(path: string, flags: number): Promise<Descriptor>;
   open(at: At, flags: number, mode?: number): Promise<Descriptor>;
@@ -38,6 +39,12 @@ export interface FileCalls {
   fchown(descriptor: Descriptor, uid: number, gid: number): Promise<void>;
   /** Sets the mtime in whole microseconds; the caller reads it back. */
   setMtime(descriptor: Descriptor, mtimeNs: bigint): Promise<void>;
+  /** Gives `to` the extended attributes of `from`, ACL and label among them, as far as the gateway may. */
+  carryAttributes(from: Descriptor, to: Descriptor): Promise<void>;
+  /** Gives `file` the ACL that the kernel gives to a file which is made in `directory` with `mode`. */
+  inheritAcl(directory: Descriptor, file: Descriptor, mode: number): Promise<void>;
+  /** From now on files that are made in `directory` get no ACL from it. */
+  passNothingOn(directory: Descriptor): Promise<void>;
   rename(from: At, to: At): Promise<void>;
   link(existing: At, made: At): Promise<void>;
   unlink(at: At): Promise<void>;
@@ -67,13 +74,15 @@ const AS_BUFFERS = { encoding: 'buffer', bufferSize: 512 } as unknown as fs.Open
 
 class Calls implements FileCalls {
   readonly local: boolean;
-  readonly attributes: AttributeCalls | null;
+  readonly keepsAttributes: boolean;
   readonly #route: CallRoute;
+  readonly #attributes: AttributeCalls | null;
 
-  constructor(route: CallRoute) {
+  constructor(route: CallRoute, attributes: AttributeCalls | null) {
     this.local = route.local;
-    this.attributes = route.local ? attributeCalls : null;
+    this.keepsAttributes = attributes !== null;
     this.#route = route;
+    this.#attributes = attributes;
   }
 
   #open(uses: readonly Descriptor[], path: string | Buffer, flags: number, mode?: number): Promise<Descriptor> {
@@ -174,6 +183,36 @@ class Calls implements FileCalls {
     return this.#route.change([descriptor], () => pool.futimes(descriptor.fd, seconds, seconds));
   }
 
+  carryAttributes(from: Descriptor, to: Descriptor): Promise<void> {
+    return this.#inThread([from, to], { kind: 'carry', from: procFd(from), to: procFd(to) });
+  }
+
+  inheritAcl(directory: Descriptor, file: Descriptor, mode: number): Promise<void> {
+    return this.#inThread([directory, file], { kind: 'inherit', directory: procFd(directory), file: procFd(file), mode });
+  }
+
+  passNothingOn(directory: Descriptor): Promise<void> {
+    return this.#inThread([directory], { kind: 'pass_nothing_on', directory: procFd(directory) });
+  }
+
+  /** As in the pool: the descriptors stay open until the thread has really let go of them, so no number in its hands is ever another file's. */
+  async #inThread(uses: readonly Descriptor[], job: AttributeJob): Promise<void> {
+    const attributes = this.#attributes;
+    if (attributes === null) return;
+    const begun: AttributeCall[] = [];
+    const call = (): Promise<void> => {
+      const made = attributes.begin(job);
+      begun.push(made);
+      return made.done;
+    };
+    try {
+      await this.#route.change(uses, call);
+    } catch (thrown) {
+      if (thrown instanceof LaneError) for (const made of begun) made.abandon();
+      throw thrown;
+    }
+  }
+
   rename(from: At, to: At): Promise<void> {
     const [a, b] = [procPath(from), procPath(to)];
     return this.#route.change([from.dir, to.dir], () => pool.rename(a, b));
@@ -234,6 +273,6 @@ class Calls implements FileCalls {
 }
 
 /** The calls of one volume; `local` only for file systems that are known to be on this machine's disks (`file-system.ts`). */
-export function fileCalls(local: boolean, lane: Lane): FileCalls {
-  return new Calls(new CallRoute(local, lane));
+export function fileCalls(local: boolean, lane: Lane, attributes: AttributeCalls | null): FileCalls {
+  return new Calls(new CallRoute(local, lane), attributes);
 }

@@ -1,11 +1,9 @@
-/** What a file keeps when its inode is replaced (trap F27): owner, mode, ACL, extended attributes; and what a new file has from its directory. */
+/** What a file keeps when its inode is replaced (trap F27): owner, mode, ACL, extended attributes (`attribute-jobs.ts`); and what a new file has from its directory. */
 import { constants } from 'node:fs';
 import type { TargetFacts } from '../domain/file-facts.ts';
-import type { AttributeCalls } from './attribute-calls.ts';
 import type { At, Descriptor } from './descriptor.ts';
 import { errnoOf } from './errno.ts';
 import type { FileCalls } from './file-calls.ts';
-import { ACCESS_ACL, DEFAULT_ACL, inheritedAcl } from './posix-acl.ts';
 import { O_PATH } from './target-kind.ts';
 
 type Rights = Pick<TargetFacts, 'mode' | 'uid' | 'gid'>;
@@ -16,20 +14,9 @@ const SET_GROUP_ID = 0o2000n;
 /** All but the set-id bits. */
 const PLAIN_BITS = 0o1777;
 
-/** Of all attributes those that are about the file and not about its bytes: capabilities and integrity hashes belong to what was in it. */
-const CARRIED: readonly RegExp[] = [
-  /^user[.]/,
-  /^trusted[.](?!overlay[.])/,
-  /^system[.]posix_acl_access$/,
-  /^security[.]selinux$/,
-  /^security[.]SMACK64/,
-];
-/** Where the gateway may not set an attribute, the file goes without, as with `cp --preserve=all`. */
-const NOT_ALLOWED: ReadonlySet<string | null> = new Set(['EPERM', 'EACCES', 'ENOTSUP']);
-
 /** Gives `file` the rights and attributes of what it will replace at `target`. */
 export async function carryOver(calls: FileCalls, file: Descriptor, replaces: Rights, target: At): Promise<void> {
-  const replaced = calls.attributes === null ? null : await openIfThere(calls, target);
+  const replaced = calls.keepsAttributes ? await openIfThere(calls, target) : null;
   try {
     await carryRights(calls, file, replaces, replaced);
   } finally {
@@ -59,7 +46,7 @@ export async function carryRights(calls: FileCalls, file: Descriptor, rights: Ri
     if (!chowned) mode &= PLAIN_BITS;
   }
   if (chowned || Number(own.mode & 0o7777n) !== mode) await calls.fchmod(file, mode);
-  if (from !== null && calls.attributes !== null) carryAttributes(calls.attributes, from, file);
+  if (from !== null) await calls.carryAttributes(from, file);
 }
 
 /**
@@ -73,8 +60,7 @@ export async function inherit(calls: FileCalls, file: Descriptor, directory: Des
     if (own.gid !== from.gid) await chownIfAllowed(calls, file, Number(own.uid), Number(from.gid));
   }
   if (mode !== null) await calls.fchmod(file, mode);
-  const acl = calls.attributes?.get(directory, DEFAULT_ACL) ?? null;
-  if (acl !== null) calls.attributes?.set(file, ACCESS_ACL, inheritedAcl(acl, mode ?? NEW_FILE_MODE));
+  await calls.inheritAcl(directory, file, mode ?? NEW_FILE_MODE);
 }
 
 /** False: only root may give files away, and only to a group that one is in. */
@@ -85,27 +71,5 @@ async function chownIfAllowed(calls: FileCalls, file: Descriptor, uid: number, g
   } catch (thrown) {
     if (errnoOf(thrown) !== 'EPERM') throw thrown;
     return false;
-  }
-}
-
-function carryAttributes(attributes: AttributeCalls, from: Descriptor, to: Descriptor): void {
-  for (const name of namesOf(attributes, from)) {
-    const value = attributes.get(from, name);
-    // Gone since it was listed.
-    if (value === null) continue;
-    try {
-      attributes.set(to, name, value);
-    } catch (thrown) {
-      if (!NOT_ALLOWED.has(errnoOf(thrown))) throw thrown;
-    }
-  }
-}
-
-function namesOf(attributes: AttributeCalls, from: Descriptor): readonly string[] {
-  try {
-    return attributes.names(from).filter((name) => CARRIED.some((carried) => carried.test(name)));
-  } catch (thrown) {
-    if (errnoOf(thrown) === 'ENOTSUP') return [];
-    throw thrown;
   }
 }

@@ -7,6 +7,7 @@ import type { VolumeRecord, WriterState } from '../domain/recovery.ts';
 import type { TokenCeilings } from '../domain/token-ceilings.ts';
 import type { Volume, VolumePolicy, Volumes } from '../domain/volume.ts';
 import type { VolumeTitles } from '../domain/volume-title.ts';
+import { AttributeCalls, hasAttributeLibrary } from './attribute-calls.ts';
 import { fileCalls } from './file-calls.ts';
 import type { FileSystem } from './file-system.ts';
 import { openFileVolume } from './file-volume.ts';
@@ -39,6 +40,8 @@ export interface VolumeSetOptions {
   readonly onChange: (volume: SwitchedVolume) => void;
   /** At each start of a volume, before it opens. */
   readonly onMount: (volume: string, mount: MountFacts) => void;
+  /** So many attributes of a file were not carried over when its inode was replaced. */
+  readonly onAttributesNotCarried: (volume: string, count: number) => void;
   readonly onStampFailure: (volume: string, thrown: unknown) => void;
   /** What file system a path is on; may hang. */
   readonly detectFileSystem: (path: string) => Promise<FileSystem>;
@@ -48,6 +51,7 @@ export interface VolumeSetOptions {
 export class VolumeSet implements Volumes, TokenCeilings {
   readonly #volumes = new Map<string, SwitchedVolume>();
   readonly #lanes = new Map<string, Lane>();
+  readonly #attributes = new Map<string, AttributeCalls>();
   readonly #mounts = new Map<string, MountFacts>();
   readonly #options: VolumeSetOptions;
 
@@ -97,6 +101,7 @@ export class VolumeSet implements Volumes, TokenCeilings {
 
   async stop(): Promise<void> {
     await Promise.all(this.all().map((volume) => volume.stop()));
+    for (const attributes of this.#attributes.values()) attributes.end();
   }
 
   async #refuseOverlaps(): Promise<void> {
@@ -146,6 +151,8 @@ export class VolumeSet implements Volumes, TokenCeilings {
       clock,
     });
     this.#lanes.set(policy.name, lane);
+    if (hasAttributeLibrary && policy.attributes === 'keep')
+      this.#attributes.set(policy.name, new AttributeCalls((count) => this.#options.onAttributesNotCarried(policy.name, count)));
     const volume: SwitchedVolume = new SwitchedVolume({
       policy,
       clock,
@@ -170,7 +177,7 @@ export class VolumeSet implements Volumes, TokenCeilings {
     return startVolume<ProbeReport>(
       {
         policy,
-        calls: fileCalls(fileSystem?.local ?? false, lane),
+        calls: fileCalls(fileSystem?.local ?? false, lane, this.#attributes.get(policy.name) ?? null),
         titles,
         journalUuid,
         markedAsBackup,

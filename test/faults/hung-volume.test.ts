@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { rightsOf, setAttribute } from '../support/attributes.ts';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess, type GatewayProcessOptions } from '../support/gateway-process.ts';
 import { type Attempt, auditOf, History } from '../support/history.ts';
@@ -133,6 +134,40 @@ describeWhere(cannotMount, 'B25: a volume that hangs', () => {
       await comesBack(gateway);
       expect(await history.check(gateway.url, attempts, () => 'either')).toEqual([]);
       expect(await history.writeNext(gateway.url, attempts)).toEqual([]);
+    });
+
+    it('hangs while a staged file is given its attributes: only its own volume waits; nothing was changed, and the process can end', async () => {
+      const { mount, options, directory } = await hangable(asNetwork);
+      const gateway = await GatewayProcess.start(directory, options);
+      await put(gateway.url, 'v/kept.txt', 'old');
+      const path = join(mount.path, 'v/kept.txt');
+      setAttribute(path, 'user.owner', 'finance');
+      /** A replace that is inside of `setxattr(2)` when this resolves. */
+      const hang = async (): Promise<{ readonly answer: ReturnType<typeof attempt> }> => {
+        await gateway.hold('6.enter');
+        const before = gateway.held().size;
+        const answer = attempt(gateway.url, { method: 'PUT', path: '/v1/files/v/kept.txt', body: 'new' });
+        await gateway.until(() => gateway.held().size > before);
+        mount.freeze();
+        await gateway.hold(null);
+        await until(() => (threadsInKernel(gateway.pid) > 0 ? true : null));
+        return { answer };
+      };
+      const first = await hang();
+      await expectOthersGoOn(gateway);
+      expect(await first.answer).toMatchObject({ status: 503, json: { code: 'volume_unavailable' } });
+      mount.thaw();
+      await comesBack(gateway);
+      expect(readFileSync(path, 'utf8')).toBe('old');
+      expect((await put(gateway.url, 'v/kept.txt', 'new')).status).toBe(200);
+      expect(rightsOf(path)).toMatchObject({ attributes: { 'user.owner': Buffer.from('finance').toString('hex') } });
+      const second = await hang();
+      gateway.signal('SIGTERM');
+      await until(() => (isOver(gateway.pid) ? true : null));
+      expect((await second.answer)?.status ?? 503).toBe(503);
+      mount.thaw();
+      await gateway.ended();
+      expect(readFileSync(path, 'utf8')).toBe('new');
     });
 
     it('does not keep the process from ending when it is asked to', async () => {

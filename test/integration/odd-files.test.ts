@@ -13,7 +13,9 @@ let gateway: VolumesGateway;
 let listening: Server;
 
 beforeAll(async () => {
-  gateway = await startVolumes({ volumes: { v: {}, split: { hard_links: 'split' }, inplace: { range_writes: 'in-place' } } });
+  gateway = await startVolumes({
+    volumes: { v: {}, split: { hard_links: 'split' }, inplace: { range_writes: 'in-place' }, bare: { attributes: 'drop' } },
+  });
   const at = (name: string): string => gateway.path(`v/${name}`);
   mkdirSync(`${gateway.directory}/outside`);
   writeFileSync(`${gateway.directory}/outside/file`, 'outside');
@@ -243,6 +245,25 @@ describe('F27: what a replace must not lose', () => {
       expect([name, (await write()).status]).toEqual([name, 200]);
       expect([name, rightsOf(path)]).toEqual([name, before]);
     }
+  });
+
+  it('with attributes: drop mode and owner stay and nothing else, and a new file has no ACL of its directory; none of that counts as lost', async () => {
+    const path = gateway.path('bare/kept');
+    writeFileSync(path, 'old');
+    chownSync(path, 1_234, 4_321);
+    chmodSync(path, 0o640);
+    setAttribute(path, 'user.owner', 'finance');
+    mkdirSync(gateway.path('bare/dir'));
+    setAttribute(gateway.path('bare/dir'), 'system.posix_acl_default', aclWith(5_678));
+    for (const [name, status] of [
+      ['bare/kept', 200],
+      ['bare/dir/new', 201],
+    ] as const)
+      expect((await gateway.client.put(name, 'new')).status).toBe(status);
+    expect(rightsOf(path)).toEqual({ mode: '640', uid: 1_234, gid: 4_321, attributes: {} });
+    expect(rightsOf(gateway.path('bare/dir/new'))).toMatchObject({ attributes: {} });
+    const metrics = textOf(await gateway.client.send('GET', '/metrics'));
+    for (const volume of ['v', 'bare']) expect(metrics).toContain(`fencegate_attributes_not_carried_total{volume="${volume}"} 0`);
   });
 
   it('a capability that the old bytes were trusted with is not given to new ones', async () => {

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { getAttributeSync, listAttributesSync, setAttributeSync } from 'fs-xattr';
+import { AttributeCalls } from '../../src/storage/attribute-calls.ts';
 
 const USER_OBJ = 0x01;
 const USER = 0x02;
@@ -7,6 +8,11 @@ const GROUP_OBJ = 0x04;
 const MASK = 0x10;
 const OTHER = 0x20;
 const NO_ID = 0xffff_ffff;
+
+/** One thread for all volumes that a test file makes by hand. */
+export const testAttributes = new AttributeCalls(() => undefined);
+// A thread opens descriptors while it starts, and tests count those of the process.
+await testAttributes.begin({ kind: 'inherit', directory: '/proc', file: '/proc', mode: 0 }).done;
 
 /** A POSIX ACL as `setfacl` would store it: one that lets the user `uid` read and write, or, for `null`, the three entries of a plain mode. */
 export function aclWith(uid: number | null, { owner = 7, group = 5, mask = 7, other = 0 } = {}): Buffer {

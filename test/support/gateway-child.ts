@@ -77,16 +77,22 @@ for (const name of ['spawn', 'spawnSync', 'fork', 'exec', 'execSync', 'execFile'
 }
 syncBuiltinESMExports();
 
-const [{ compose }, { serve }, { endProcess, endProcessNow }] = (await Promise.all([
+const [{ compose }, { serve }, { endProcess, endProcessNow }, { threadsInside }] = (await Promise.all([
   import(`${dist}compose.js`),
   import(`${dist}cli/serve.js`),
   import(`${dist}cli/ending.js`),
-])) as [typeof import('../../src/compose.ts'), typeof import('../../src/cli/serve.ts'), typeof import('../../src/cli/ending.ts')];
+  import(`${dist}domain/threads-inside.js`),
+])) as [
+  typeof import('../../src/compose.ts'),
+  typeof import('../../src/cli/serve.ts'),
+  typeof import('../../src/cli/ending.ts'),
+  typeof import('../../src/domain/threads-inside.ts'),
+];
 
 const endable = {
   exit: (code: number) => process.exit(code),
   kill: () => void process.kill(process.pid, 'SIGKILL'),
-  busyWith: () => process.getActiveResourcesInfo(),
+  busyWith: () => [...process.getActiveResourcesInfo(), ...threadsInside()],
 };
 
 const code = await serve(

@@ -26,6 +26,7 @@ export function policyOf(name: string, changes: Partial<VolumePolicy> = {}): Vol
     onCoordinatorLoss: 'refuse',
     hardLinks: 'refuse',
     names: 'portable',
+    attributes: 'keep',
     readOnly: false,
     lease: { ttlMsMin: 1_000, ttlMsMax: 3_600_000, maxHoldMs: null, lockDelayMs: 0, infinite: false },
     limits: { bodyBytes: null, stagedBytes: null, inFlight: 8, queueLength: 1_000 },

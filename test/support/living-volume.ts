@@ -13,6 +13,7 @@ import type { StartMode, VolumeStartDeps } from '../../src/storage/life/start-de
 import type { VolumeStartResult } from '../../src/storage/life/start-report.ts';
 import { startVolume } from '../../src/storage/life/start-volume.ts';
 import { type ProbeReport, probeVolume } from '../../src/storage/probe.ts';
+import { testAttributes } from './attributes.ts';
 import { FakeClock, seededRandom } from './fake-clock.ts';
 import { KillSwitch } from './killed-calls.ts';
 import { testPolicy } from './temp-volume.ts';
@@ -119,7 +120,7 @@ export class LivingVolume {
       policy,
       random,
       clock: this.clock,
-      calls: this.kill.over(fileCalls(!ON_NFS && life.network !== true, lane)),
+      calls: this.kill.over(fileCalls(!ON_NFS && life.network !== true, lane, testAttributes)),
       record: this.record,
       titles: life.titles ?? soleTitles(life.owner ?? 'gateway-1'),
       journalUuid: life.journalUuid ?? 'journal-1',

@@ -160,6 +160,7 @@ export function policyOf(name: string, changes: PolicyChanges): VolumePolicy {
     onCoordinatorLoss: 'refuse',
     hardLinks: 'refuse',
     names: 'portable',
+    attributes: 'keep',
     readOnly: false,
     ...rest,
     lease: { ttlMsMin: 1_000, ttlMsMax: 3_600_000, maxHoldMs: null, lockDelayMs: 0, infinite: false, ...lease },

@@ -5,6 +5,8 @@ import { promisify } from 'node:util';
 
 /** The second client's mount of the same export: it knows nothing of what the first one caches. */
 export const SECOND_CLIENT = '/mnt/nfs2';
+/** The exported directory itself: the server runs in the same guest. */
+export const ON_SERVER = '/srv/nfs';
 export const NFS_VERSION = process.env['TEST_NFS_VERSION'] ?? '';
 export const IS_SOFT = process.env['TEST_NFS']?.endsWith('soft') === true;
 /** The export has 16 MiB. */

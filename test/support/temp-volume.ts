@@ -11,6 +11,7 @@ import { type FileVolume, openFileVolume } from '../../src/storage/file-volume.t
 import { Lane } from '../../src/storage/lane.ts';
 import type { VolumeLife } from '../../src/storage/life/volume-life.ts';
 import type { VolumeRoom } from '../../src/storage/room.ts';
+import { testAttributes } from './attributes.ts';
 import { FakeClock, settle } from './fake-clock.ts';
 import { FaultCalls } from './fault-calls.ts';
 import { sealAs } from './seal.ts';
@@ -64,6 +65,7 @@ export function testPolicy(policy: Partial<VolumePolicy> = {}): VolumePolicy {
     onCoordinatorLoss: 'refuse',
     hardLinks: 'refuse',
     names: 'portable',
+    attributes: 'keep',
     readOnly: false,
     lease: { ttlMsMin: 1_000, ttlMsMax: 3_600_000, maxHoldMs: null, lockDelayMs: 0, infinite: false },
     limits: { bodyBytes: null, stagedBytes: null, inFlight: 8, queueLength: 1_000 },
@@ -80,7 +82,7 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
   clock.jumpWall(Date.now() + 60_000 - clock.wallMs());
   const lane = new Lane({ volume: 'vol', inFlightMax: 8, queueMax: 1_024, deadlineMs: 4_000, clock });
   const onNfs = ON_NFS && options.root === undefined;
-  const faults = new FaultCalls(fileCalls(!onNfs && (options.local ?? true), lane));
+  const faults = new FaultCalls(fileCalls(!onNfs && (options.local ?? true), lane, testAttributes));
   const { calls } = faults;
   const directory = fs.constants.O_RDONLY | fs.constants.O_DIRECTORY;
   const [rootDir, inc] = [await calls.openPath(root, directory), await calls.openPath(incPath, directory)];

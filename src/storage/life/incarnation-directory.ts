@@ -1,7 +1,6 @@
 import type { Random } from '../../domain/clock.ts';
 import { type At, at, type Descriptor } from '../descriptor.ts';
 import type { FileCalls } from '../file-calls.ts';
-import { DEFAULT_ACL } from '../posix-acl.ts';
 import { OPEN_DIRECTORY } from './whole-file.ts';
 
 /**
@@ -47,5 +46,5 @@ export class IncarnationDirectory {
 /** Files that are made here take the rights of the place where they end, not those that the root of the volume hands down (trap F27). */
 async function passNothingOn(calls: FileCalls, descriptor: Descriptor): Promise<void> {
   await calls.fchmod(descriptor, 0o700);
-  if (calls.attributes?.get(descriptor, DEFAULT_ACL)) calls.attributes.remove(descriptor, DEFAULT_ACL);
+  await calls.passNothingOn(descriptor);
 }

@@ -76,6 +76,7 @@ volumes:
     on_coordinator_loss: finish_held
     hard_links: split
     names: any
+    attributes: drop
     read_only: true
     lease: { ttl_ms_min: 5000, ttl_ms_max: 60000, max_hold_ms: 600000, lock_delay_ms: 1000, infinite: false }
     limits: { body_bytes: 1000, staged_bytes: 2000, in_flight: 4, queue_length: 10 }
@@ -94,6 +95,7 @@ audit: { keep_days: 400, keep_bytes: 1073741824, key_file: gate.yaml }
         onCoordinatorLoss: 'finish_held',
         hardLinks: 'split',
         names: 'any',
+        attributes: 'drop',
         readOnly: true,
         lease: { ttlMsMin: 5_000, ttlMsMax: 60_000, maxHoldMs: 600_000, lockDelayMs: 1_000, infinite: false },
         limits: { bodyBytes: 1_000, stagedBytes: 2_000, inFlight: 4, queueLength: 10 },

@@ -67,7 +67,7 @@ describe('calls that come back late', () => {
   it('a descriptor that a late open yields is closed', async () => {
     const clock = new FakeClock();
     const lane = new Lane({ volume: 'vol', inFlightMax: 1, queueMax: 1, deadlineMs: 4_000, clock });
-    const calls = fileCalls(false, lane);
+    const calls = fileCalls(false, lane, null);
     const before = openDescriptors();
     const opening = calls.openPath('/', 0).catch((thrown: unknown) => thrown);
     // The deadline passes while the open is still in the pool.

@@ -2,12 +2,9 @@ import * as fs from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { at, type Descriptor } from '../../../src/storage/descriptor.ts';
-import type { FileCalls } from '../../../src/storage/file-calls.ts';
+import { at } from '../../../src/storage/descriptor.ts';
 import { copyInto } from '../../../src/storage/life/copy-into.ts';
 import { IncarnationDirectory } from '../../../src/storage/life/incarnation-directory.ts';
-import { carryRights } from '../../../src/storage/rights.ts';
-import { O_PATH } from '../../../src/storage/target-kind.ts';
 import { aclWith, rightsOf, setAttribute } from '../../support/attributes.ts';
 import { sealAs } from '../../support/seal.ts';
 import { type TempVolume, tempVolume } from '../../support/temp-volume.ts';
@@ -42,19 +39,6 @@ describe('rights of a file whose inode is new (F27)', () => {
     );
   });
 
-  it('an attribute that the gateway may not set is left out, as with cp; a failure of the disk is not', async () => {
-    fs.writeFileSync(temp.path('a'), 'old');
-    for (const name of ['user.first', 'trusted.refused', 'user.last']) setAttribute(temp.path('a'), name, '1');
-    const from = await temp.room.calls.open(at(temp.room.root, 'a'), O_PATH);
-    const to = await temp.room.calls.open(at(temp.room.root, 'b'), fs.constants.O_CREAT | fs.constants.O_RDWR);
-    const rights = { mode: 0o600, uid: 0, gid: 0 };
-    await carryRights(refusing(temp.room.calls, 'EPERM', 1), to, rights, from);
-    expect(Object.keys(rightsOf(temp.path('b')).attributes)).toEqual(['user.first', 'user.last']);
-    await expect(carryRights(refusing(temp.room.calls, 'ENOSPC', 28), to, rights, from)).rejects.toMatchObject({ code: 'ENOSPC' });
-    await temp.room.calls.close(from);
-    await temp.room.calls.close(to);
-  });
-
   it('a copy that recovery makes of a file has its rights and attributes', async () => {
     fs.writeFileSync(temp.path('a'), 'old', { mode: 0o640 });
     fs.chownSync(temp.path('a'), 1_234, 4_321);
@@ -78,14 +62,3 @@ describe('rights of a file whose inode is new (F27)', () => {
     expect(fs.statSync(temp.path(made.name)).mode & 0o7777).toBe(0o700);
   });
 });
-
-/** The real calls, but for attributes in `trusted.`, which cannot be set. */
-function refusing(calls: FileCalls, code: string, errno: number): FileCalls {
-  const { attributes } = calls;
-  if (attributes === null) throw new Error('fs-xattr is not installed');
-  const set = (of: Descriptor, name: string, value: Buffer): void => {
-    if (name.startsWith('trusted.')) throw Object.assign(new Error(code), { code, errno });
-    attributes.set(of, name, value);
-  };
-  return Object.create(calls, { attributes: { value: { ...attributes, set } } }) as FileCalls;
-}

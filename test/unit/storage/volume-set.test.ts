@@ -36,6 +36,7 @@ it('B25: a volume that hangs from the start is tried again for as long as it doe
     lastMtimeNs: () => 0n,
     onChange: () => undefined,
     onMount: () => undefined,
+    onAttributesNotCarried: () => undefined,
     onStampFailure: () => undefined,
   });
   const starting = volumes.start();
