@@ -115,6 +115,11 @@ export interface LockService {
   endSession(caller: Caller, sessionId: string): Promise<void>;
   endSessionByRef(caller: Caller, sessionRef: string): Promise<void>;
   sessions(): readonly SessionView[];
+  /** In the order in which they came to be. Throws `invalid_request` for a bad cursor. */
+  sessionPage(page: { readonly limit: number; readonly cursor: string | null }): {
+    readonly sessions: readonly SessionView[];
+    readonly nextCursor: string | null;
+  };
 
   /** From the authoritative state (R26). */
   lock(resource: Resource): Promise<LockView>;

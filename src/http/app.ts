@@ -28,6 +28,7 @@ import { transferRoutes } from './routes/transfers.ts';
 import { volumeRoutes } from './routes/volumes.ts';
 import { createHttpServer } from './server.ts';
 import type { TypedApp } from './typed-app.ts';
+import { refuseUnknownQuery } from './unknown-query.ts';
 import { UploadSlots } from './upload-slots.ts';
 import { validatorCompiler } from './validator.ts';
 
@@ -71,6 +72,7 @@ export function buildApp(deps: HttpDeps): FastifyInstance {
     writeRoutes(scope, options);
   });
   app.register(async (scope: TypedApp) => {
+    scope.addHook('onRoute', refuseUnknownQuery);
     for (const routes of [
       readRoutes,
       transferRoutes,

@@ -140,6 +140,10 @@ export class LeaseService implements LockService {
     return this.#deps.sessionDesk.views();
   }
 
+  sessionPage(page: Parameters<LockService['sessionPage']>[0]): ReturnType<LockService['sessionPage']> {
+    return this.#deps.sessionDesk.page(page);
+  }
+
   async lock(resource: Resource): Promise<LockView> {
     this.#deps.desk.now();
     return this.#deps.views.lock(resource);

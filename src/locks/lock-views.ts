@@ -1,5 +1,4 @@
 import { type Clock, rfc3339 } from '../domain/clock.ts';
-import { refuse } from '../domain/errors.ts';
 import type { FenceLevel } from '../domain/fence-level.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { EndedLease, Journal } from '../domain/journal.ts';
@@ -13,6 +12,7 @@ import type { Coordinator, ResourceLook } from './coordinator.ts';
 import type { HoldTimes } from './hold-times.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
+import { placeAfter } from './place-cursor.ts';
 import type { SignedTokens } from './signed-token.ts';
 
 export interface LockViewsDeps {
@@ -121,7 +121,7 @@ export class LockViews {
   async locks(filter: LockFilter): Promise<{ readonly locks: readonly LockView[]; readonly nextCursor: string | null }> {
     const limit = Math.min(Math.max(1, filter.limit), LIMITS.lockPageMax);
     const found: { readonly id: number; readonly look: ResourceLook<Lease> }[] = [];
-    for (const entry of this.#deps.coordinator.entries(cursorOf(filter.cursor))) {
+    for (const entry of this.#deps.coordinator.entries(placeAfter(filter.cursor))) {
       if (!this.#matches(entry.look, filter)) continue;
       found.push(entry);
       if (found.length > limit) break;
@@ -221,10 +221,4 @@ function heldBackMs({ heldBackUntilMs }: ResourceLook<Lease>, clock: Clock): num
 function waitsSince(look: ResourceLook<Lease>, sinceMs: number): boolean {
   for (const { terms } of look.waiters()) if (terms.createdMs <= sinceMs) return true;
   return false;
-}
-
-function cursorOf(cursor: string | null): number {
-  if (cursor === null) return 0;
-  if (!/^[0-9]{1,15}$/.test(cursor)) throw refuse('invalid_request', 'The cursor is not one of this list.', { field: 'cursor' });
-  return Number(cursor);
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { SessionView } from '../domain/lock-api.ts';
+import type { LockService, SessionView } from '../domain/lock-api.ts';
 import type { Caller } from '../domain/principal.ts';
 import { checkText, sessionTtl } from './acquire-terms.ts';
 import { endKinds } from './end-kinds.ts';
@@ -8,6 +8,7 @@ import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { End } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
+import { placeAfter } from './place-cursor.ts';
 import type { ReconnectGate } from './reconnect-gate.ts';
 import type { Session } from './session.ts';
 import { type Sessions, sessionView } from './sessions.ts';
@@ -69,6 +70,14 @@ export class SessionDesk {
   views(): readonly SessionView[] {
     const nowMs = this.#deps.desk.now();
     return [...this.#deps.sessions.all()].map((session) => sessionView(session, nowMs));
+  }
+
+  page({ limit, cursor }: { readonly limit: number; readonly cursor: string | null }): ReturnType<LockService['sessionPage']> {
+    const nowMs = this.#deps.desk.now();
+    const found = this.#deps.sessions.after(placeAfter(cursor), limit + 1);
+    const page = found.slice(0, limit);
+    const nextCursor = found.length > limit ? String(page.at(-1)?.place ?? 0) : null;
+    return { sessions: page.map((session) => sessionView(session, nowMs)), nextCursor };
   }
 
   /** Answered when all of it is durable; a commit section may delay that. */

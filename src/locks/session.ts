@@ -17,6 +17,8 @@ export interface SessionTerms {
 export class Session implements Timed {
   readonly kind = 'session';
   readonly terms: SessionTerms;
+  /** Its place in the list of all sessions. */
+  readonly place: number;
   renewedMs: number;
   ttlMs: number;
   heapIndex = -1;
@@ -34,8 +36,9 @@ export class Session implements Timed {
   /** Leases that ended without the client's doing, for the next heartbeats. */
   #lost: { readonly leaseId: string; readonly atMs: number }[] = [];
 
-  constructor(terms: SessionTerms, nowMs: number) {
+  constructor(terms: SessionTerms, place: number, nowMs: number) {
     this.terms = terms;
+    this.place = place;
     this.renewedMs = nowMs;
     this.ttlMs = terms.ttlMs;
   }

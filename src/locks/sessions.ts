@@ -17,6 +17,7 @@ export class Sessions {
   readonly #byRef = new Map<string, Session>();
   readonly #perPrincipal = new Map<string, number>();
   readonly #ended = new Map<string, { readonly principal: string; readonly atMs: number }>();
+  #made = 0;
 
   constructor(deps: SessionsDeps) {
     this.#deps = deps;
@@ -36,7 +37,8 @@ export class Sessions {
   }
 
   add(terms: SessionTerms): Session {
-    const session = new Session(terms, this.#deps.clock.monotonicMs());
+    this.#made += 1;
+    const session = new Session(terms, this.#made, this.#deps.clock.monotonicMs());
     this.#byRef.set(terms.sessionRef, session);
     this.#perPrincipal.set(terms.principal, (this.#perPrincipal.get(terms.principal) ?? 0) + 1);
     return session;
@@ -83,6 +85,17 @@ export class Sessions {
 
   all(): Iterable<Session> {
     return this.#byRef.values();
+  }
+
+  /** The next `count` after a place, in the order in which they came to be. */
+  after(place: number, count: number): readonly Session[] {
+    const found: Session[] = [];
+    for (const session of this.#byRef.values()) {
+      if (session.place <= place) continue;
+      found.push(session);
+      if (found.length >= count) break;
+    }
+    return found;
   }
 }
 

@@ -202,7 +202,10 @@ test('administration answers in the words of the contract', async () => {
     name: 'demo',
     state: 'open',
   });
-  expect((await api().get('/v1/admin/sessions').expect(200)).text).not.toContain('secret-session');
+  const page = await api().get('/v1/admin/sessions?limit=7&cursor=3').expect(200);
+  expect(page.text).not.toContain('secret-session');
+  expect(page.body).toEqual({ sessions: [expect.objectContaining({ session_ref: 'sr_1' })], next_cursor: '1' });
+  expect(server.deps.locks.calls.at(-1)).toEqual({ name: 'sessionPage', args: [{ limit: 7, cursor: '3' }] });
   await api().delete('/v1/admin/sessions/sr_1').expect(204);
   expect((await api().get('/v1/admin/volumes').expect(200)).body).toMatchObject({ volumes: [{ name: 'demo', path: '/srv/demo', read_only: false }] });
 });

@@ -185,6 +185,39 @@ test('convert is 200 when done and 202 while it waits for the other readers', as
   await api().post('/v1/leases/x/convert').send({ mode: 'shared' }).expect(200);
 });
 
+test.each([undefined, {}, { mode: null }, { mode: 'write' }])('convert with %j is 400: which mode is never guessed', async (body) => {
+  const answer = await api().post('/v1/leases/x/convert').send(body).expect(400);
+  expect(answer.body).toMatchObject({ code: 'invalid_request' });
+  expect(server.deps.locks.calls).toEqual([]);
+});
+
+test.each([
+  ['GET', '/v1/admin/sessions?limits=1'],
+  ['GET', '/v1/admin/sessions?limit=0'],
+  ['GET', '/v1/admin/volumes?limit=1'],
+  ['GET', '/v1/admin/doctor?limit=1'],
+  ['GET', '/v1/locks/demo/a?wait_ms=1'],
+  ['GET', '/v1/watch/demo/a?from=1'],
+  ['POST', '/v1/leases/x/renew?ttl_ms=5000'],
+  ['POST', '/v1/sessions/s/heartbeat?ttl_ms=5000'],
+  ['DELETE', '/v1/sessions/s?force=true'],
+] as const)('%s %s is 400: a parameter that is not known is not passed over', async (method, target) => {
+  const answer = await server.fetch(target, { method });
+  expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'invalid_request' }]);
+  expect(server.deps.locks.calls).toEqual([]);
+});
+
+test('a heartbeat takes an empty body or an empty object, and refuses what it does not know', async () => {
+  await api().post('/v1/sessions/s/heartbeat').expect(200);
+  await api().post('/v1/sessions/s/heartbeat').send({}).expect(200);
+  for (const body of [{ ttl_ms: 5_000 }, [], 'null']) {
+    server.deps.locks.calls.length = 0;
+    const answer = await api().post('/v1/sessions/s/heartbeat').type('json').send(JSON.stringify(body)).expect(400);
+    expect(answer.body).toMatchObject({ code: 'invalid_request' });
+    expect(server.deps.locks.calls).toEqual([]);
+  }
+});
+
 test('the long poll hands on how long to wait', async () => {
   await api().get('/v1/leases/abc?wait_ms=250').expect(200);
   expect(lastCall()?.args.slice(1, 3)).toEqual(['abc', 250]);

@@ -85,6 +85,10 @@ export class FakeLocks implements LockService {
   sessions() {
     return [sessionView];
   }
+  sessionPage(...args: Parameters<LockService['sessionPage']>) {
+    this.#called('sessionPage', args);
+    return { sessions: [sessionView], nextCursor: '1' };
+  }
   async lock(resource: Resource) {
     this.#called('lock', [resource]);
     return {

@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox';
 import type { BreakReport, DoctorReport } from '../../domain/administration.ts';
 import { refuse } from '../../domain/errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { isVolumeName } from '../../domain/resource.ts';
 import { callerOf } from '../request-state.ts';
 import {
@@ -17,6 +18,7 @@ import {
   ReasonBody,
   RebaseAnswer,
   SessionRefParams,
+  SessionsQuery,
   VolumeNameParams,
   VolumeReady,
 } from '../schemas/admin.ts';
@@ -81,10 +83,16 @@ function lockAdministration(app: TypedApp, { deps }: RouteOptions): void {
       schema: {
         tags: ['admin'],
         summary: 'All sessions',
-        response: answers({ 200: { description: 'By reference, without their secret ids', schema: AdminSessions } }, []),
+        description: 'In the order in which they were made; after a restart the order is new.',
+        querystring: SessionsQuery,
+        response: answers({ 200: { description: 'A page, by reference, without their secret ids', schema: AdminSessions } }, []),
       },
     },
-    async () => ({ sessions: deps.locks.sessions().map(adminSessionJson) }),
+    async (request) => {
+      const { limit = LIMITS.listPageDefault, cursor = null } = request.query;
+      const page = deps.locks.sessionPage({ limit, cursor });
+      return { sessions: page.sessions.map(adminSessionJson), next_cursor: page.nextCursor };
+    },
   );
 
   app.delete(

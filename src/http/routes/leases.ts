@@ -122,7 +122,7 @@ function holderRoutes(app: TypedApp, { deps }: RouteOptions): void {
       },
     },
     async (request, reply): Promise<LeaseBody> => {
-      const mode = request.body.mode ?? 'exclusive';
+      const { mode } = request.body;
       handOver(request);
       const lease = await deps.locks.convert(callerOf(request), request.params.lease_id, mode, requestSignal(reply.raw, deps.deadline));
       reply.code(isConverted(lease, mode) ? 200 : 202);

@@ -4,7 +4,7 @@ import { assertLabel } from '../../domain/sent-text.ts';
 import { labelValue } from '../header-values.ts';
 import { callerOf } from '../request-state.ts';
 import { answers } from '../schemas/common.ts';
-import { CreateSessionBody, Heartbeat, Heartbeats, HeartbeatsBody, SESSION_CODES, Session, SessionParams } from '../schemas/leases.ts';
+import { CreateSessionBody, Heartbeat, HeartbeatBody, Heartbeats, HeartbeatsBody, SESSION_CODES, Session, SessionParams } from '../schemas/leases.ts';
 import type { RouteOptions, TypedApp } from '../typed-app.ts';
 import { sessionJson } from '../views.ts';
 import { handOver } from '../write-request.ts';
@@ -70,6 +70,7 @@ function heartbeatRoutes(app: TypedApp, { deps }: RouteOptions): void {
         tags: ['sessions'],
         summary: 'Renew a session and all its leases',
         params: SessionParams,
+        body: HeartbeatBody,
         response: answers({ 200: { description: 'Renewed', schema: Heartbeat } }, SESSION_CODES),
       },
     },

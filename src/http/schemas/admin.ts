@@ -1,6 +1,18 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { LIMITS } from '../../domain/limits.ts';
-import { answerOneOf, CommittedWriteBody, nullableInteger, nullableString, nullableToken, Reason, ResourceName, time, token } from './common.ts';
+import {
+  answerOneOf,
+  CommittedWriteBody,
+  Cursor,
+  Limit,
+  nullableInteger,
+  nullableString,
+  nullableToken,
+  Reason,
+  ResourceName,
+  time,
+  token,
+} from './common.ts';
 import { Lock } from './leases.ts';
 
 const FENCE_LEVELS = ['token', 'incarnation', 'fleet'] as const;
@@ -75,7 +87,8 @@ export const AdminSession = Type.Object(
   },
   { title: 'AdminSession', description: 'Without the session id, which is a secret of its holder' },
 );
-export const AdminSessions = Type.Object({ sessions: Type.Array(AdminSession) });
+export const AdminSessions = Type.Object({ sessions: Type.Array(AdminSession), next_cursor: nullableString() });
+export const SessionsQuery = Type.Object({ limit: Limit(LIMITS.listPageMax), cursor: Cursor }, { additionalProperties: false });
 export const SessionRefParams = Type.Object({ session_ref: Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax }) });
 
 export const Doctor = Type.Object(

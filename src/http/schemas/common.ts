@@ -29,6 +29,8 @@ function said(description: string | undefined): { description?: string } {
   return description === undefined ? {} : { description };
 }
 
+/** Of routes that take no query: a parameter that is not known is refused, not passed over. */
+export const NoQuery = Type.Object({}, { additionalProperties: false });
 export const Limit = (max: number) => Type.Optional(Type.Integer({ minimum: 1, maximum: max }));
 export const Cursor = Type.Optional(Type.String({ minLength: 1, maxLength: 1_024, description: 'next_cursor of the page before' }));
 export const ResourceName = Type.String({

@@ -88,7 +88,10 @@ export const RenewBody = Type.Object(
   { ttl_ms: optional(Type.Integer({ description: 'Time to live from now on; as it was when absent' })) },
   { additionalProperties: false, title: 'RenewLease' },
 );
-export const ConvertBody = Type.Object({ mode: Type.Optional(oneOf(MODES, 'Default exclusive')) }, { additionalProperties: false });
+export const ConvertBody = Type.Object(
+  { mode: oneOf(MODES, 'Which one is never guessed: an upgrade waits, a downgrade gives up the right to write') },
+  { additionalProperties: false, title: 'ConvertLease' },
+);
 
 export const CreateSessionBody = Type.Object(
   {
@@ -105,6 +108,8 @@ export const Heartbeat = Type.Object(
   { expires_in_ms: Type.Integer(), lost: Type.Array(Type.String({ description: 'Leases of the session that ended since the last heartbeat' })) },
   { title: 'Heartbeat' },
 );
+/** A heartbeat says nothing but that it comes. */
+export const HeartbeatBody = Type.Object({}, { additionalProperties: false, title: 'EmptyBody' });
 export const HeartbeatsBody = Type.Object(
   { session_ids: Type.Array(SessionId, { minItems: 1, maxItems: LIMITS.heartbeatBatchMax }) },
   { additionalProperties: false },

@@ -20,6 +20,22 @@ describe.each(COORDINATORS)('a session ($coordinator)', ({ LockLab }) => {
     expect(lab.locks.service.sessions().find((s) => s.sessionId === sessionId)).toMatchObject({ leaseCount: 2, clientId: 'c' });
   });
 
+  it('is listed page by page, in the order in which they were made; one that ended between two pages costs nobody its place', async () => {
+    const lab = new LockLab();
+    const made: string[] = [];
+    for (const clientId of ['a', 'b', 'c', 'd', 'e'])
+      made.push((await lab.locks.service.createSession(anybody, { ttlMs: 60_000, clientId })).sessionId);
+    const page = (cursor: string | null) => lab.locks.service.sessionPage({ limit: 2, cursor });
+    const first = page(null);
+    expect(first.sessions.map(({ clientId }) => clientId)).toEqual(['a', 'b']);
+    await lab.locks.service.endSession(anybody, made[1] ?? '');
+    const second = page(first.nextCursor);
+    expect(second.sessions.map(({ clientId }) => clientId)).toEqual(['c', 'd']);
+    const last = page(second.nextCursor);
+    expect([last.sessions.map(({ clientId }) => clientId), last.nextCursor]).toEqual([['e'], null]);
+    expect(() => page('x')).toThrowError(expect.objectContaining({ code: 'invalid_request' }));
+  });
+
   it('loses everything when it dies, and a late heartbeat brings nothing back', async () => {
     const lab = new LockLab();
     const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 5_000, clientId: null });
