@@ -146,6 +146,8 @@ export class Acquiring {
     }
     // Whoever went before the answer leaves at once.
     if (signal.aborted) throw signal.reason;
+    // A try does not stand in line, so the length of the line is not what it is refused for.
+    if (waitMs === 0 && lease.failure?.code === 'queue_full') throw this.#occupied(lease);
     if (lease.phase === 'over') throw await this.#whyNot(lease);
     if (!lease.holds.has(holdId)) throw ended(lease, endKinds.cancelled(null));
     if (lease.phase !== 'waiting') return;
@@ -196,7 +198,11 @@ export class Acquiring {
 
   #occupied(lease: Lease): GatewayError {
     const position = this.#deps.coordinator.position(lease);
-    const waitingAt = lease.resources.find(({ key }) => this.#deps.coordinator.look(key)?.holders.includes(lease) !== true) ?? lease.resources[0];
+    const full = lease.failure?.members['resource'];
+    const waitingAt =
+      lease.resources.find(({ name }) => name === full) ??
+      lease.resources.find(({ key }) => this.#deps.coordinator.look(key)?.holders.includes(lease) !== true) ??
+      lease.resources[0];
     const look = waitingAt === undefined ? null : this.#deps.coordinator.look(waitingAt.key);
     const holder = look?.holders[0] ?? null;
     const heldBackMs = Math.ceil(Math.max(0, (look?.heldBackUntilMs ?? 0) - this.#deps.clock.monotonicMs()));
@@ -208,7 +214,7 @@ export class Acquiring {
       resource: waitingAt?.name ?? null,
       holder_client_id: holder?.clientId ?? null,
       holder_lease_ref: holder?.leaseRef ?? null,
-      queue_length: Math.max(0, (position ?? 1) - 1),
+      queue_length: position === null ? (look?.queueLength ?? 0) : position - 1,
       held_back_ms: heldBackMs,
     });
   }

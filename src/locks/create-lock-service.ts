@@ -178,7 +178,8 @@ function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts
   const acquiring = new Acquiring({ clock, random, epoch, assertContact, policy, coordinator, desk, ledger, sessions, views, converting, holding });
   const renewing = new Renewing({ clock, table, ledger, gate, policy });
   const sessionDesk = new SessionDesk({ clock, sessions, table, desk, ledger, gate });
-  const service = new LeaseService({ clock, journal, table, desk, holding, views, renewing, refusals, acquiring, converting, sessionDesk, epochs });
+  const asked = { acquiring, converting, renewing, holding, sessionDesk };
+  const service = new LeaseService({ clock, journal, table, desk, views, refusals, sessions, epochs, ...asked });
   return { acquiring, service };
 }
 

@@ -21,7 +21,7 @@ import type { Refusals } from './refusals.ts';
 import type { Renewing } from './renewing.ts';
 import { leaseRefOf, sessionRefOf } from './secret-id.ts';
 import type { SessionDesk } from './session-desk.ts';
-import { notSessionOwner, owns, sessionEnded } from './sessions.ts';
+import { notSessionOwner, owns, type Sessions, sessionEnded } from './sessions.ts';
 import { waitForChange } from './wait-for-change.ts';
 
 export interface LeaseServiceDeps {
@@ -36,6 +36,7 @@ export interface LeaseServiceDeps {
   readonly acquiring: Acquiring;
   readonly converting: Converting;
   readonly sessionDesk: SessionDesk;
+  readonly sessions: Sessions;
   readonly epochs: EarlierEpochs;
 }
 
@@ -48,8 +49,9 @@ export class LeaseService implements LockService {
   }
 
   acquire(caller: Caller, request: AcquireRequest, signal: AbortSignal): Promise<{ readonly lease: LeaseView; readonly created: boolean }> {
+    const labelled = this.#deps.sessions.labelled(caller, request.sessionId);
     const subject = () => ({ resource: request.resources[0] ?? null, leaseRef: null });
-    return this.#deps.refusals.recorded(caller, signal, subject, () => this.#deps.acquiring.acquire(caller, request, signal));
+    return this.#deps.refusals.recorded(labelled, signal, subject, () => this.#deps.acquiring.acquire(labelled, request, signal));
   }
 
   async lease(caller: Caller, leaseId: string, waitMs: number, signal: AbortSignal): Promise<LeaseView> {

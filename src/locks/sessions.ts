@@ -52,6 +52,12 @@ export class Sessions {
     return this.byRef(sessionRef);
   }
 
+  /** A caller who says no label of its own has that of the session that it names, in its leases and in their records. */
+  labelled(caller: Caller, sessionId: string | null): Caller {
+    const named = sessionId === null || caller.clientId !== null ? null : this.find(sessionRefOf(sessionId));
+    return named === null || !owns(caller.principal, named.terms.principal) ? caller : { ...caller, clientId: named.terms.clientId };
+  }
+
   /** Throws `session_not_found`, `session_ended`. */
   byRef(sessionRef: string): Session {
     const session = this.#byRef.get(sessionRef);

@@ -87,6 +87,8 @@ export class LocksForWrites implements WriteLeases {
       desk.end(lease, endKinds.cancelled(request.caller));
       throw signal.reason;
     }
+    // Who does not wait is not refused for the length of the line.
+    if (request.waitMs === 0 && lease.failure?.code === 'queue_full') throw this.#locked(lease);
     if (lease.phase !== 'held' || lease.told === null) throw this.#whyNot(lease);
     return {
       lease: heldLease(lease, lease.told),
@@ -208,10 +210,11 @@ export class LocksForWrites implements WriteLeases {
     const looks = lease.resources.map(({ key }) => this.#deps.coordinator.look(key));
     const busy = looks.find((look) => look !== null && !look.holders.includes(lease)) ?? null;
     const holder = busy?.holders[0] ?? null;
+    const ownPlace = lease.phase === 'waiting' ? 1 : 0;
     const restMs = holder === null ? 1_000 : holder.deadlineMs - this.#deps.clock.monotonicMs();
     return new GatewayError('resource_locked', {
       detail: 'Somebody else holds this resource.',
-      members: { holder_client_id: holder?.clientId ?? null, queue_length: Math.max(0, (busy?.queueLength ?? 1) - 1) },
+      members: { holder_client_id: holder?.clientId ?? null, queue_length: Math.max(0, (busy?.queueLength ?? ownPlace) - ownPlace) },
       retryAfterMs: Number.isFinite(restMs) ? Math.max(1_000, Math.min(restMs, 60_000)) : 1_000,
     });
   }

@@ -58,11 +58,14 @@ describe('the line', () => {
     for (const lease of all) await locks.release(lease);
   });
 
-  it('is 429 when it is full', async () => {
-    await gateway.client.lease('short/line', { ttl_ms: 60_000 });
+  it('is 429 when it is full, and a try, which does not stand in it, 409 as ever', async () => {
+    await gateway.client.lease('short/line', { ttl_ms: 60_000, client_id: 'holder' });
     await stand('short/line');
     await stand('short/line');
     expect(verdictOf(await locks.acquire('short/line', { wait_ms: 1 }))).toBe('429 queue_full');
+    const refused = await locks.acquire('short/line');
+    expect(verdictOf(refused)).toBe('409 lock_not_acquired');
+    expect(jsonOf(refused)).toMatchObject({ holder_client_id: 'holder', queue_length: 2 });
     expect(await locks.lock('short/line')).toMatchObject({ queue_length: 2 });
   });
 

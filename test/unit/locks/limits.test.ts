@@ -49,6 +49,19 @@ describe.each(COORDINATORS)('bounds ($coordinator)', ({ LockLab }) => {
     expect((await lab.locks.service.lock(A)).queueLength).toBe(3);
   });
 
+  it('do not concern a try, which stands in no line: it is refused for what is held, with everybody before it counted', async () => {
+    const lab = new LockLab({ policy: { limits: { queueLength: 2 } } });
+    const held = await lab.acquire(A, { clientId: 'holder' });
+    for (let i = 0; i < 2; i += 1) await lab.during(lab.acquire(A, { waitMs: 1 }), 10, 1);
+    const refused = { code: 'lock_not_acquired', members: { holder_client_id: 'holder', holder_lease_ref: held.leaseRef, queue_length: 2 } };
+    await expect(lab.acquire(A)).rejects.toMatchObject(refused);
+    // Further on, too: what it had taken before is free again.
+    const before = resource('0');
+    await expect(lab.acquire([before, A])).rejects.toMatchObject({ ...refused, members: { ...refused.members, resource: A.name } });
+    expect((await lab.locks.service.lock(before)).holders).toEqual([]);
+    expect(lab.journal.decisions().slice(-2)).toEqual(['lease_refuse:lock_not_acquired', 'lease_refuse:lock_not_acquired']);
+  });
+
   it("refuse an unknown session, an ended one, and somebody else's", async () => {
     const lab = new LockLab();
     await expect(lab.acquire(A, { sessionId: 's.unknown' })).rejects.toMatchObject({ code: 'session_not_found' });

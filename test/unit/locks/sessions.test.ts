@@ -36,6 +36,25 @@ describe.each(COORDINATORS)('a session ($coordinator)', ({ LockLab }) => {
     expect(() => page('x')).toThrowError(expect.objectContaining({ code: 'invalid_request' }));
   });
 
+  it('lends its label to a lease that has none, to its refusals, and to their records', async () => {
+    const lab = new LockLab();
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 60_000, clientId: 'batch' });
+    expect((await lab.acquire(A, { sessionId })).clientId).toBe('batch');
+    expect((await lab.acquire(resource('own'), { sessionId, clientId: 'own' })).clientId).toBe('own');
+    expect((await lab.acquire(resource('header'), { sessionId }, callerOf(null, 'header'))).clientId).toBe('header');
+    expect((await lab.locks.service.lock(A)).holders).toMatchObject([{ clientId: 'batch' }]);
+    await lab.acquire(B);
+    await expect(lab.acquire(B, { sessionId })).rejects.toMatchObject({ code: 'lock_not_acquired' });
+    expect(lab.journal.records.filter(({ path }) => path === 'a' || path === 'b').map(({ action, clientId }) => `${action} ${clientId}`)).toEqual([
+      'lease_grant batch',
+      'lease_grant null',
+      'lease_refuse batch',
+    ]);
+    // Of somebody else's session nothing is said.
+    await expect(lab.acquire(B, { sessionId }, callerOf('bob', null))).rejects.toMatchObject({ code: 'forbidden' });
+    expect(lab.journal.records.at(-1)).toMatchObject({ principal: 'bob', clientId: null });
+  });
+
   it('loses everything when it dies, and a late heartbeat brings nothing back', async () => {
     const lab = new LockLab();
     const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 5_000, clientId: null });

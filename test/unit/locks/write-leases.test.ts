@@ -181,6 +181,8 @@ describe.each(COORDINATORS)('a token-less write ($coordinator)', ({ LockLab }) =
     await lab.acquire(A, { ttlMs: 60_000 });
     await lab.during(lab.acquire(A, { waitMs: 1, ttlMs: 60_000 }), 10, 1);
     await expect(implicit(lab, 1_000)).rejects.toMatchObject({ code: 'queue_full' });
+    // Who does not wait is told who holds.
+    await expect(implicit(lab, 0)).rejects.toMatchObject({ code: 'resource_locked', members: { queue_length: 1 } });
   });
 });
 
