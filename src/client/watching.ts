@@ -1,6 +1,6 @@
 import { CLIENT_LIMITS } from './client-limits.ts';
 import type { ClientClock } from './clock.ts';
-import type { LeaseMode, Lock, LockEventType } from './contract/answers.ts';
+import type { CycleMember, LeaseMode, Lock, LockEventType } from './contract/answers.ts';
 import { FencegateError, isFencegateError } from './errors.ts';
 import { EventStreamReader, type StreamEvent } from './event-stream-reader.ts';
 import { JoinedSignal } from './joined-signal.ts';
@@ -23,6 +23,8 @@ export interface LockEvent {
   readonly mode: LeaseMode | null;
   readonly fencing_token: string | null;
   readonly reason: string | null;
+  /** Of a `deadlock`: the waits that went round; `null` in all other events. */
+  readonly cycle: readonly CycleMember[] | null;
 }
 
 /** Events were missed: the present state instead, as of `seq`. */

@@ -1,4 +1,5 @@
 import type { LeaseCondition, WaitForEdge } from '../domain/administration.ts';
+import { cycleMembers } from '../domain/deadlock.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LockView } from '../domain/lock-api.ts';
 import type { Resource } from '../domain/resource.ts';
@@ -89,11 +90,9 @@ export function deadlocks(edges: readonly WaitForEdge[], conditions: readonly Le
     for (const { from } of cycle) seen.add(from);
     const members = cycle.map(({ wait }) => wait);
     if (members.some(({ waiterLeaseRef }) => (byRef.get(waiterLeaseRef)?.ageMs ?? 0) < LIMITS.standingDeadlockMs)) continue;
-    const cycleOf = members.map(({ waiterLeaseRef, resource }) => ({
-      lease_ref: waiterLeaseRef,
-      client_id: byRef.get(waiterLeaseRef)?.clientId ?? null,
-      waits_for: resource,
-    }));
+    const cycleOf = cycleMembers(
+      members.map(({ waiterLeaseRef, resource }) => ({ waiterLeaseRef, waiterClientId: byRef.get(waiterLeaseRef)?.clientId ?? null, resource })),
+    );
     const how =
       'One of these waits must end: the client cancels it, its wait limit ends it, or POST /v1/admin/locks/break takes what it waits for from its holder.';
     found.push(

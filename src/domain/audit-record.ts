@@ -1,3 +1,4 @@
+import { cycleMembers, type DeadlockStep } from './deadlock.ts';
 import type { ErrorCode } from './errors.ts';
 import type { FenceLevel } from './fence-level.ts';
 import type { FencingToken } from './fencing-token.ts';
@@ -59,7 +60,7 @@ export interface AuditDraft {
   readonly fenceLevel: FenceLevel | null;
   /** How many equal refusals this record stands for; 1 otherwise. */
   readonly count: number;
-  /** JSON text made by `auditDetail`; left out when there is nothing more to say. */
+  /** JSON text made by `auditDetail` or `deadlockDetail`; left out when there is nothing more to say. */
   readonly detail?: string;
 }
 
@@ -87,6 +88,11 @@ export function auditDetail(reason: string, committed?: readonly CommittedWrite[
     etag_after: etagAfter,
   }));
   return JSON.stringify(writes === undefined ? { reason } : { reason, committed: writes });
+}
+
+/** The cycle in which a wait gave way. */
+export function deadlockDetail(cycle: readonly DeadlockStep[]): string {
+  return JSON.stringify({ reason: 'deadlock', cycle: cycleMembers(cycle) });
 }
 
 /** What does not apply is `null`, never left out; what is known stands in `fields`. */

@@ -1,3 +1,4 @@
+import type { DeadlockStep } from './deadlock.ts';
 import type { FenceLevel } from './fence-level.ts';
 import type { FencingToken } from './fencing-token.ts';
 import type { LeaseMode, LeaseState } from './lease.ts';
@@ -43,6 +44,8 @@ export interface LeaseView {
   readonly queuePosition: number | null;
   readonly acquiredZnodePath: string | null;
   readonly reason: string | null;
+  /** In which it, or its upgrade, gave way. */
+  readonly cycle: readonly DeadlockStep[] | null;
   readonly metadata: Readonly<Record<string, unknown>> | null;
 }
 

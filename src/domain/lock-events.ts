@@ -1,3 +1,4 @@
+import type { DeadlockStep } from './deadlock.ts';
 import type { FencingToken } from './fencing-token.ts';
 import type { LeaseMode } from './lease.ts';
 import type { LockView } from './lock-api.ts';
@@ -34,6 +35,8 @@ export interface LockEvent {
   readonly mode: LeaseMode | null;
   readonly fencingToken: FencingToken | null;
   readonly reason: string | null;
+  /** Of a `deadlock`: the waits that went round. */
+  readonly cycle: readonly DeadlockStep[] | null;
 }
 
 /** First event of a watch that cannot be resumed from where it was asked to: the present state, valid at `seq`. */

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../domain/clock.ts';
+import { type CycleMember, cycleMembers, type DeadlockStep } from '../domain/deadlock.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LockEvent, LockReset } from '../domain/lock-events.ts';
 import { lockJson, tokenText } from './views.ts';
@@ -57,7 +58,13 @@ function eventText(event: LockEvent | LockReset, visible: (name: string) => bool
     mode: event.mode,
     fencing_token: tokenText(event.fencingToken),
     reason: event.reason,
+    cycle: event.cycle === null ? null : seenCycle(event.cycle, visible),
   });
+}
+
+/** A cycle goes through whatever its members hold: of what lies outside the caller's scope the name is left out. */
+function seenCycle(cycle: readonly DeadlockStep[], visible: (name: string) => boolean): readonly CycleMember[] {
+  return cycleMembers(cycle).map((member) => (member.waits_for === null || visible(member.waits_for) ? member : { ...member, waits_for: null }));
 }
 
 /** JSON has no line breaks of its own, so one `data` line is enough. */

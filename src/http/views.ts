@@ -1,6 +1,7 @@
 /** Domain views as JSON: snake_case, tokens as decimal strings, `null` for what does not apply. Typed by the schemas of the answers. */
 import type { Static } from '@sinclair/typebox';
 import type { AuditRecord } from '../domain/audit-record.ts';
+import { cycleMembers } from '../domain/deadlock.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { CoordinatorReadiness, Readiness, VolumeReadiness } from '../domain/health.ts';
 import type { OperationView } from '../domain/journal.ts';
@@ -38,6 +39,7 @@ export function leaseJson(lease: LeaseView): LeaseBody {
     queue_position: lease.queuePosition,
     acquired_znode_path: lease.acquiredZnodePath,
     reason: lease.reason,
+    cycle: lease.cycle === null ? null : cycleMembers(lease.cycle),
     metadata: lease.metadata,
   };
 }

@@ -1,4 +1,5 @@
 import { type Clock, type Random, rfc3339 } from '../domain/clock.ts';
+import { cycleMembers } from '../domain/deadlock.ts';
 import { GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { AcquireRequest, LeaseView } from '../domain/lock-api.ts';
@@ -8,7 +9,6 @@ import type { VolumePolicy } from '../domain/volume.ts';
 import { type AcquireTerms, acquireTerms } from './acquire-terms.ts';
 import type { Converting } from './converting.ts';
 import type { Coordinator } from './coordinator.ts';
-import { cycleMembers } from './cycle-members.ts';
 import { endKinds } from './end-kinds.ts';
 import type { Holding } from './holding.ts';
 import type { LeaseDesk } from './lease-desk.ts';

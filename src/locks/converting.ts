@@ -1,4 +1,4 @@
-import type { Clock } from '../domain/clock.ts';
+import { type Clock, rfc3339 } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
 import type { LeaseMode } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
@@ -49,12 +49,15 @@ export class Converting {
   }
 
   async #begin(lease: Lease, signal: AbortSignal): Promise<void> {
+    // What became of the one before is told first.
+    if (lease.givingWay) return this.#settled(lease, signal);
     if (lease.upgrading) return;
-    lease.failure = null;
-    lease.upgrading = true;
+    const { clock, coordinator } = this.#deps;
+    lease.forgetConversion();
+    lease.upgrade = { askedMs: clock.monotonicMs(), askedAt: rfc3339(clock.wallMs()) };
     lease.stands = false;
-    if (!this.#deps.coordinator.upgrade(lease)) {
-      lease.upgrading = false;
+    if (!coordinator.upgrade(lease)) {
+      lease.upgrade = null;
       throw refuse('upgrade_conflict', 'Another reader is already becoming the writer: both would wait for each other.', {
         lease_ref: lease.leaseRef,
       });
@@ -64,15 +67,14 @@ export class Converting {
 
   async #downgrade(caller: Caller, lease: Lease, signal: AbortSignal): Promise<void> {
     if (lease.upgrading) this.#giveUp(lease);
-    if (lease.mode === 'exclusive') {
-      lease.failure = null;
-      this.#deps.desk.downgrade(lease, caller);
-    }
+    // Whoever gives up an upgrade has no use for what became of it.
+    lease.forgetConversion();
+    if (lease.mode === 'exclusive') this.#deps.desk.downgrade(lease, caller);
     await this.#settled(lease, signal);
   }
 
   #giveUp(lease: Lease): void {
-    lease.upgrading = false;
+    lease.upgrade = null;
     this.#deps.coordinator.cancelUpgrade(lease);
     lease.changed();
   }
@@ -83,7 +85,7 @@ export class Converting {
       if ((await waitForChange(lease, this.#deps.clock, Number.POSITIVE_INFINITY, signal)) === 'aborted') throw signal.reason;
     }
     const { failure } = lease;
-    lease.failure = null;
+    lease.forgetConversion();
     if (failure !== null) throw failure;
   }
 }
@@ -91,5 +93,5 @@ export class Converting {
 /** The coordinator has not looked yet, or what it decided may not be told yet. */
 function undecided(lease: Lease): boolean {
   if (lease.upgrading) return !lease.stands;
-  return lease.downgrade !== null || lease.mode !== lease.told?.mode;
+  return lease.givingWay || lease.downgrade !== null || lease.mode !== lease.told?.mode;
 }

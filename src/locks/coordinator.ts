@@ -1,3 +1,4 @@
+import type { DeadlockStep } from '../domain/deadlock.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { LeaseMode } from '../domain/lease.ts';
@@ -37,12 +38,6 @@ export interface Claim {
   vanished(): void;
   /** Chosen to give way; must leave (a waiter) or give up its upgrade. */
   deadlocked(cycle: readonly DeadlockStep[]): void;
-}
-
-export interface DeadlockStep {
-  readonly waiterLeaseRef: string;
-  readonly waiterClientId: string | null;
-  readonly resource: string;
 }
 
 export interface WaitLink {

@@ -1,5 +1,6 @@
+import { deadlockDetail } from '../domain/audit-record.ts';
+import type { DeadlockStep } from '../domain/deadlock.ts';
 import type { Caller } from '../domain/principal.ts';
-import type { DeadlockStep } from './coordinator.ts';
 import type { End, Lease } from './lease-record.ts';
 
 /** Every way in which a lease ends, in one place: its state, its reason, and the record it leaves. */
@@ -83,6 +84,7 @@ export const endKinds = {
     clean: true,
     fence: false,
     cycle,
+    detail: deadlockDetail(cycle),
   }),
 };
 

@@ -1,4 +1,5 @@
 import { type Clock, rfc3339 } from '../domain/clock.ts';
+import type { DeadlockStep } from '../domain/deadlock.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LockEvent, LockEventType } from '../domain/lock-events.ts';
 import type { Resource } from '../domain/resource.ts';
@@ -34,17 +35,17 @@ export class EventRing {
   }
 
   /** One event for each resource of the lease. */
-  lease(type: LockEventType, lease: Lease, reason: string | null): void {
-    for (const resource of lease.resources) this.#append(type, lease, resource, reason);
+  lease(type: LockEventType, lease: Lease, reason: string | null, cycle: readonly DeadlockStep[] | null = null): void {
+    for (const resource of lease.resources) this.#append(type, lease, resource, { reason, cycle });
   }
 
   ended(lease: Lease, end: End): void {
-    this.lease(end.reason === 'deadlock' ? 'deadlock' : END_EVENTS[end.state], lease, end.reason);
+    this.lease(end.reason === 'deadlock' ? 'deadlock' : END_EVENTS[end.state], lease, end.reason, end.cycle ?? null);
   }
 
   /** `suspended`, `reconnected`: every watch hears of it. */
   contact(type: 'suspended' | 'reconnected'): void {
-    const nothing = { resource: null, leaseRef: null, clientId: null, mode: null, fencingToken: null, reason: null };
+    const nothing = { resource: null, leaseRef: null, clientId: null, mode: null, fencingToken: null, reason: null, cycle: null };
     const event: LockEvent = { type, seq: this.#nextSeq, at: rfc3339(this.#clock.wallMs()), ...nothing };
     this.#put({ event, resource: null, sessionRef: null }, [...this.#listeners.keys()]);
   }
@@ -65,7 +66,7 @@ export class EventRing {
     };
   }
 
-  #append(type: LockEventType, lease: Lease, resource: Resource, reason: string | null): void {
+  #append(type: LockEventType, lease: Lease, resource: Resource, why: Pick<LockEvent, 'reason' | 'cycle'>): void {
     const event: LockEvent = {
       type,
       seq: this.#nextSeq,
@@ -75,7 +76,7 @@ export class EventRing {
       clientId: lease.clientId,
       mode: lease.told?.mode ?? lease.mode,
       fencingToken: lease.told?.token ?? null,
-      reason,
+      ...why,
     };
     const entry = { event, resource, sessionRef: lease.terms.session?.terms.sessionRef ?? null };
     const topics: EventTopic[] = [`resource ${resource.key}`, 'all'];

@@ -1,13 +1,14 @@
 import { type Clock, monotonicMsOf, rfc3339 } from '../domain/clock.ts';
-import { type GatewayError, refuse } from '../domain/errors.ts';
+import type { DeadlockStep } from '../domain/deadlock.ts';
+import type { GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { Pin } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
-import type { Coordinator, DeadlockStep } from './coordinator.ts';
-import { cycleMembers } from './cycle-members.ts';
+import type { Coordinator } from './coordinator.ts';
 import { endByTime, endKinds } from './end-kinds.ts';
 import type { EventRing } from './event-ring.ts';
+import { GivingWay } from './giving-way.ts';
 import type { Granting } from './granting.ts';
 import type { HoldTimes } from './hold-times.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
@@ -39,12 +40,14 @@ interface Ending {
  */
 export class LeaseDesk implements LeaseEvents {
   readonly #deps: LeaseDeskDeps;
+  readonly #givingWay: GivingWay;
   #sweeping = false;
   #stopped = false;
   #sessionOver: (session: Session) => void = () => undefined;
 
   constructor(deps: LeaseDeskDeps) {
     this.#deps = deps;
+    this.#givingWay = new GivingWay(deps);
   }
 
   /** Ends everything whose time is up, then says what time it is. */
@@ -150,9 +153,10 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   granted(lease: Lease, token: FencingToken): void {
-    const told = lease.upgrading ? this.#deps.granting.upgrade(lease, token) : this.#deps.granting.grant(lease, token);
-    if (!lease.upgrading) lease.phase = 'granting';
-    lease.upgrading = false;
+    const upgrades = lease.phase === 'held';
+    const told = upgrades ? this.#deps.granting.upgrade(lease, token) : this.#deps.granting.grant(lease, token);
+    if (!upgrades) lease.phase = 'granting';
+    lease.upgrade = null;
     void told.then(() => this.#settled(lease));
   }
 
@@ -173,17 +177,8 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   deadlocked(lease: Lease, cycle: readonly DeadlockStep[]): void {
-    if (!lease.upgrading) {
-      if (lease.phase === 'waiting') this.end(lease, endKinds.deadlock(cycle));
-      return;
-    }
-    lease.upgrading = false;
-    lease.failure = refuse('deadlock', 'The upgrade waits for somebody who waits for this session.', {
-      lease_ref: lease.leaseRef,
-      cycle: cycleMembers(cycle),
-    });
-    this.#deps.coordinator.cancelUpgrade(lease);
-    lease.changed();
+    if (lease.upgrading) void this.#givingWay.upgrade(lease, cycle);
+    else if (lease.phase === 'waiting') this.end(lease, endKinds.deadlock(cycle));
   }
 
   stop(): void {
@@ -212,6 +207,8 @@ export class LeaseDesk implements LeaseEvents {
   #record(lease: Lease, end: End): void {
     const decided: DecidedEnd = { end, endedAt: null, fencedBy: null, fencing: null, durable: Promise.resolve(), failed: false };
     lease.decided = decided;
+    // It waits for nothing any more, and whoever waits with it is answered. The coordinator lets it go with the rest.
+    lease.upgrade = null;
     if (end.fence && lease.told !== null) decided.fencing = this.#fence(lease, decided);
     this.#deps.table.unkey(lease);
     const session = lease.terms.session;

@@ -1,5 +1,6 @@
-import type { AuditAction } from '../domain/audit-record.ts';
+import { type AuditAction, deadlockDetail } from '../domain/audit-record.ts';
 import { type Clock, rfc3339 } from '../domain/clock.ts';
+import type { DeadlockStep } from '../domain/deadlock.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { Journal, JournalOp, StoredLease } from '../domain/journal.ts';
 import type { LeaseMode } from '../domain/lease.ts';
@@ -73,6 +74,14 @@ export class LeaseLedger {
     const ownSession = session.terms.implied && session.stored ? [sessionPut(session)] : [];
     await this.#deps.journal.commit([put, ...ownSession, ...records]);
     confirm();
+  }
+
+  /** An upgrade gave way to a deadlock. */
+  async gaveWay(lease: Lease, cycle: readonly DeadlockStep[]): Promise<void> {
+    const about = { code: 'deadlock', detail: deadlockDetail(cycle) } as const;
+    const sinceMs = lease.upgrade?.askedMs ?? lease.grantedMs;
+    const token = lease.told?.token ?? null;
+    await this.#deps.journal.commit(lease.resources.map((resource) => this.#record(lease, resource, 'deadlock', token, null, sinceMs, about)));
   }
 
   /** The units of many ends at once; each lease gets the promise of its own unit. */

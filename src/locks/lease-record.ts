@@ -1,10 +1,11 @@
 import type { AuditAction, AuditDraft } from '../domain/audit-record.ts';
+import type { DeadlockStep } from '../domain/deadlock.ts';
 import type { ErrorCode, GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { LeaseEndState, LeaseMode, LeaseState } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
-import type { Claim, DeadlockStep } from './coordinator.ts';
+import type { Claim } from './coordinator.ts';
 import type { Timed } from './deadlines.ts';
 import { Holds } from './holds.ts';
 import type { Session } from './session.ts';
@@ -99,12 +100,16 @@ export class Lease implements Claim, Timed {
   /** Commit sections and journal units that are under way: an end waits for them. */
   pins = 0;
   decided: DecidedEnd | null = null;
-  /** A shared lease that asks to become exclusive. */
-  upgrading = false;
+  /** A shared lease asks to become exclusive. */
+  upgrade: { readonly askedMs: number; readonly askedAt: string } | null = null;
+  /** Its upgrade has given way to a deadlock, and the record of that is not durable yet. */
+  givingWay = false;
   /** An exclusive lease whose change to shared waits for its pins: it admits no new write. */
   downgrade: { readonly caller: Caller } | null = null;
   /** The lease never came to be, or its upgrade failed. */
   failure: GatewayError | null = null;
+  /** In which its upgrade gave way. */
+  cycle: readonly DeadlockStep[] | null = null;
   heapIndex = -1;
   dueMs = 0;
   readonly #listeners = new Set<() => void>();
@@ -173,9 +178,19 @@ export class Lease implements Claim, Timed {
     return this.phase !== 'over' && this.decided === null;
   }
 
+  get upgrading(): boolean {
+    return this.upgrade !== null;
+  }
+
   /** From the request to become exclusive until what came of it may be told: decided is not yet told. */
   get becomingExclusive(): boolean {
-    return this.upgrading || (this.phase === 'held' && this.mode === 'exclusive' && this.told?.mode === 'shared');
+    return this.phase === 'held' && (this.upgrading || this.givingWay || (this.mode === 'exclusive' && this.told?.mode === 'shared'));
+  }
+
+  /** What became of an earlier conversion is said no more: another one begins. */
+  forgetConversion(): void {
+    this.failure = null;
+    this.cycle = null;
   }
 
   /** When it ends by itself (R2): the earlier of its own time to live and its session's, and the longest hold. */

@@ -61,6 +61,7 @@ export class LockViews {
       queuePosition: this.#deps.coordinator.position(lease) ?? (lease.becomingExclusive ? 1 : null),
       acquiredZnodePath: granted === null ? null : this.#deps.coordinator.nodePath(lease),
       reason: decided?.end.reason ?? lease.failure?.code ?? (Number.isFinite(lease.breaksAtMs) ? 'breaking' : null),
+      cycle: decided?.end.cycle ?? lease.cycle,
       metadata: terms.metadata,
     };
   }
@@ -87,6 +88,7 @@ export class LockViews {
       queuePosition: null,
       acquiredZnodePath: lease?.acquiredZnodePath ?? null,
       reason,
+      cycle: null,
       metadata: lease?.metadata ?? null,
     };
   }

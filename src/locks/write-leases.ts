@@ -1,4 +1,5 @@
 import { type Clock, type Random, rfc3339 } from '../domain/clock.ts';
+import { cycleMembers } from '../domain/deadlock.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { Journal, Mark } from '../domain/journal.ts';
@@ -7,7 +8,6 @@ import { LIMITS } from '../domain/limits.ts';
 import { inCanonicalOrder, type Resource } from '../domain/resource.ts';
 import type { Coordination } from './coordination.ts';
 import type { Coordinator } from './coordinator.ts';
-import { cycleMembers } from './cycle-members.ts';
 import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { refuse } from '../../src/domain/errors.ts';
 import { fencingToken } from '../../src/domain/fencing-token.ts';
 import { leaseView } from '../support/fake-locks.ts';
+import { anybody, principal } from '../support/http-fakes.ts';
 import { startHttp, type TestServer } from '../support/http-server.ts';
 
 let server: TestServer;
@@ -40,8 +41,35 @@ const HELD = {
   queue_position: null,
   acquired_znode_path: null,
   reason: null,
+  cycle: null,
   metadata: null,
 };
+
+const CYCLE = [
+  { waiterLeaseRef: 'lr_1', waiterClientId: 'one', resource: 'demo/a' },
+  { waiterLeaseRef: 'lr_2', waiterClientId: null, resource: 'other/b' },
+];
+const CYCLE_JSON = [
+  { lease_ref: 'lr_1', client_id: 'one', waits_for: 'demo/a' },
+  { lease_ref: 'lr_2', client_id: null, waits_for: 'other/b' },
+];
+
+test('a lease that gave way to a deadlock shows the cycle', async () => {
+  server.deps.locks.view = leaseView({ state: 'cancelled', fencingToken: null, reason: 'deadlock', cycle: CYCLE });
+  expect((await api().get('/v1/leases/secret-lease').expect(200)).body).toMatchObject({ reason: 'deadlock', cycle: CYCLE_JSON });
+});
+
+test('the cycle of an event leaves out the names that lie outside the scope of who watches', async () => {
+  const at = '2026-01-01T00:00:00.000Z';
+  const event = { type: 'deadlock' as const, seq: 9, at, resource: 'demo/a', leaseRef: 'lr_1', clientId: 'one', mode: 'shared' as const };
+  server.deps.feed = [{ ...event, fencingToken: null, reason: 'deadlock', cycle: CYCLE }];
+  server.deps.principal = principal('reader', ['reader'], ['demo']);
+  const answer = await server.fetch('/v1/watch/demo/a', { headers: { authorization: 'Bearer x' } });
+  const text = await answer.text();
+  server.deps.principal = anybody;
+  expect(text).toContain('"waits_for":"demo/a"');
+  expect(text).toContain('{"lease_ref":"lr_2","client_id":null,"waits_for":null}');
+});
 
 test('a lease is taken with the defaults of the contract', async () => {
   const answer = await api().post('/v1/leases').send({ resource: 'demo/a.txt' }).expect(201);
@@ -303,6 +331,7 @@ test('locks are listed with their filters, and an unknown filter is refused', as
 
 test('a watch sends events with their seq as id, and a reset with the present state', async () => {
   const at = '2026-01-01T00:00:00.000Z';
+  const nothing = { resource: null, leaseRef: null, clientId: null, mode: null, fencingToken: null, cycle: null };
   server.deps.feed = [
     { type: 'reset', seq: 6, at, locks: [] },
     {
@@ -315,8 +344,10 @@ test('a watch sends events with their seq as id, and a reset with the present st
       mode: 'exclusive',
       fencingToken: fencingToken(4103n),
       reason: null,
+      cycle: null,
     },
-    { type: 'suspended', seq: 8, at, resource: null, leaseRef: null, clientId: null, mode: null, fencingToken: null, reason: 'no contact' },
+    { type: 'suspended', seq: 8, at, ...nothing, reason: 'no contact' },
+    { type: 'deadlock', seq: 9, at, ...nothing, resource: 'demo/a', reason: 'deadlock', cycle: CYCLE },
   ];
   const answer = await server.fetch('/v1/watch/demo/a', { headers: { 'last-event-id': '3' } });
   expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
@@ -324,8 +355,9 @@ test('a watch sends events with their seq as id, and a reset with the present st
     [
       ': watching\n\n',
       `id: 6\nevent: reset\ndata: {"seq":6,"at":"${at}","locks":[]}\n\n`,
-      `id: 7\nevent: granted\ndata: {"seq":7,"at":"${at}","resource":"demo/a","lease_ref":"lr_1","client_id":null,"mode":"exclusive","fencing_token":"4103","reason":null}\n\n`,
-      `id: 8\nevent: suspended\ndata: {"seq":8,"at":"${at}","resource":null,"lease_ref":null,"client_id":null,"mode":null,"fencing_token":null,"reason":"no contact"}\n\n`,
+      `id: 7\nevent: granted\ndata: {"seq":7,"at":"${at}","resource":"demo/a","lease_ref":"lr_1","client_id":null,"mode":"exclusive","fencing_token":"4103","reason":null,"cycle":null}\n\n`,
+      `id: 8\nevent: suspended\ndata: {"seq":8,"at":"${at}","resource":null,"lease_ref":null,"client_id":null,"mode":null,"fencing_token":null,"reason":"no contact","cycle":null}\n\n`,
+      `id: 9\nevent: deadlock\ndata: {"seq":9,"at":"${at}","resource":"demo/a","lease_ref":null,"client_id":null,"mode":null,"fencing_token":null,"reason":"deadlock","cycle":${JSON.stringify(CYCLE_JSON)}}\n\n`,
     ].join(''),
   );
 });

@@ -14,7 +14,7 @@ import {
   VolumeReady,
 } from '../../src/http/schemas/admin.ts';
 import { AuditQuery, Record as AuditRecord, Chain, RecordPage } from '../../src/http/schemas/audit.ts';
-import { Problem } from '../../src/http/schemas/common.ts';
+import { CycleMemberBody, Problem } from '../../src/http/schemas/common.ts';
 import { Entry, FileAnswerBody, Listing, Operation, TransferBody, UploadAnswerBody, VolumeList } from '../../src/http/schemas/files.ts';
 import { AcquireBody, CreateSessionBody, Heartbeat, Lease, Lock, LockList, LocksQuery, Party, Session } from '../../src/http/schemas/leases.ts';
 import { STATUS_TABLE } from '../../src/http/status.ts';
@@ -36,6 +36,7 @@ const LINE_MAX = 150;
 
 const OBJECTS: Readonly<Record<string, Schema>> = {
   Problem,
+  CycleMember: CycleMemberBody,
   Lease,
   AcquireLease: AcquireBody,
   CreateSession: CreateSessionBody,

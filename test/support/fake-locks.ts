@@ -24,6 +24,7 @@ export function leaseView(changes: Partial<LeaseView> = {}): LeaseView {
     queuePosition: null,
     acquiredZnodePath: null,
     reason: null,
+    cycle: null,
     metadata: null,
     ...changes,
   };

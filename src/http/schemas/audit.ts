@@ -6,6 +6,7 @@ import {
   answerOneOf,
   CommittedWriteBody,
   Cursor,
+  CycleMemberBody,
   Limit,
   nullableInteger,
   nullableOneOf,
@@ -44,12 +45,13 @@ export type AuditQueryValues = Static<typeof AuditQuery>;
 
 const Detail = Type.Object(
   {
-    reason: Type.String({ description: 'As it was given' }),
+    reason: Type.String({ description: 'As it was given; deadlock of a deadlock' }),
     committed: Type.Optional(
       Type.Array(CommittedWriteBody, {
         description: `What a broken lease had written when the break was decided, oldest first, at most ${LIMITS.recordedWritesMax}; its lease_ref finds all of it`,
       }),
     ),
+    cycle: Type.Optional(Type.Array(CycleMemberBody, { description: 'Of a deadlock: the waits that went round' })),
   },
   { title: 'AuditDetail' },
 );
@@ -82,7 +84,7 @@ export const Record = Type.Object(
     count: Type.Integer({ description: 'How many equal refusals this record stands for' }),
     previous_hash: Type.String(),
     hash: Type.String(),
-    detail: Type.Union([Detail, Type.Null()], { description: "Of an administrator's decision; null in all other records" }),
+    detail: Type.Union([Detail, Type.Null()], { description: "Of an administrator's decision or a deadlock; null in all other records" }),
   },
   { title: 'AuditRecord' },
 );

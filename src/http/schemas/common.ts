@@ -113,6 +113,12 @@ function headerSchemas(headers: Readonly<Record<string, string>>): Record<string
   return Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { type: 'string', description }]));
 }
 
+/** A wait in a cycle, wherever one is shown. */
+export const CycleMemberBody = Type.Object(
+  { lease_ref: Type.String(), client_id: nullableString(), waits_for: nullableString('null in an event: outside the scope of who watches') },
+  { title: 'CycleMember' },
+);
+
 /** A write of a lease that is broken, so that harm can be judged and undone. */
 export const CommittedWriteBody = Type.Object(
   {

@@ -4,6 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import {
   answerOneOf,
   Cursor,
+  CycleMemberBody,
   Limit,
   nullableInteger,
   nullableObject,
@@ -70,6 +71,9 @@ export const Lease = Type.Object(
     queue_position: nullableInteger('1 = next'),
     acquired_znode_path: nullableString(),
     reason: nullableString('Why it ended; of a held one `breaking` while an administrator ends it after a grace: expires_in_ms goes no further'),
+    cycle: Type.Union([Type.Array(CycleMemberBody), Type.Null()], {
+      description: 'The waits that went round when it, or its upgrade, gave way to a deadlock (reason `deadlock`)',
+    }),
     metadata: nullableObject(),
   },
   { title: 'Lease' },
@@ -181,7 +185,7 @@ export const WatchQuery = Type.Object(
 export const EventStream = Type.String({
   description:
     'Server-sent events: waiting, granted, converted, released, expired, breaking, broken, lost, cancelled, deadlock, suspended, reconnected; reset when it cannot be resumed. ' +
-    'data: {"seq","at","resource","lease_ref","client_id","mode","fencing_token","reason"}',
+    'data: {"seq","at","resource","lease_ref","client_id","mode","fencing_token","reason","cycle"}; cycle is null but of a deadlock',
 });
 export const WatchHeaders = Type.Object({ 'Last-Event-ID': Type.Optional(Type.String({ description: 'seq of the last event seen' })) });
 

@@ -102,6 +102,27 @@ describe.each(COORDINATORS)('converting ($coordinator)', ({ LockLab }) => {
     expect((await convert(lab, lease.leaseId, 'exclusive')).mode).toBe('shared');
   });
 
+  it('of a lease that ends meanwhile is over with it: the poll is answered at once, without a place, and so is who acquires again', async () => {
+    const lab = new LockLab();
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 600_000, clientId: null });
+    await lab.acquire(A, { mode: 'shared', ttlMs: 600_000 });
+    const { leaseId } = await lab.acquire(A, { mode: 'shared', ttlMs: 600_000 });
+    await convert(lab, leaseId, 'exclusive');
+    const poll = lab.lease(leaseId, 60_000);
+    await lab.locks.breakLock(anybody, { resource: A, reason: 'stuck', graceMs: 0 });
+    await settle();
+    expect(await poll).toMatchObject({ state: 'broken', queuePosition: null });
+    expect(await lab.lease(leaseId, 60_000)).toMatchObject({ state: 'broken', queuePosition: null });
+    const reader = await lab.acquire(A, { mode: 'shared', ttlMs: 600_000, sessionId });
+    await lab.acquire(A, { mode: 'shared', ttlMs: 600_000 });
+    const again = lab.acquire(A, { mode: 'exclusive', sessionId, waitMs: 60_000 });
+    const refused = expect(again).rejects.toMatchObject({ code: 'lock_not_acquired', members: { lease_ref: reader.leaseRef, state: 'broken' } });
+    await settle();
+    await lab.locks.breakLock(anybody, { resource: A, reason: 'stuck', graceMs: 0 });
+    await settle();
+    await refused;
+  });
+
   it('an ended lease converts no more', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A);

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { cycleMembers } from '../../../src/domain/deadlock.ts';
+import type { LeaseView } from '../../../src/domain/lock-api.ts';
 import { COORDINATORS } from '../../support/coordinators.ts';
 import { settle } from '../../support/fake-clock.ts';
 import { anybody, type LockLab, never, resource } from '../../support/lock-lab.ts';
@@ -7,6 +9,24 @@ const [A, B, C] = [resource('a'), resource('b'), resource('c')];
 
 async function session(lab: LockLab, clientId: string): Promise<string> {
   return (await lab.locks.service.createSession(anybody, { ttlMs: 3_600_000, clientId })).sessionId;
+}
+
+/** In any order: where a cycle begins means nothing. */
+const RING = expect.arrayContaining([
+  { waiterLeaseRef: expect.any(String), waiterClientId: 'one', resource: 'vol/a' },
+  { waiterLeaseRef: expect.any(String), waiterClientId: 'two', resource: 'vol/b' },
+]);
+
+/** One reads A, asks to become its writer, and holds B; two reads A and waits for B. @returns the lease of one on A. */
+async function upgradeInCycle(lab: LockLab): Promise<LeaseView> {
+  const [s1, s2] = [await session(lab, 'one'), await session(lab, 'two')];
+  const mine = await lab.acquire(A, { sessionId: s1, mode: 'shared', priority: 1, ttlMs: 60_000 });
+  await lab.acquire(A, { sessionId: s2, mode: 'shared', ttlMs: 60_000 });
+  await lab.acquire(B, { sessionId: s1, ttlMs: 60_000 });
+  lab.acquire(B, { sessionId: s2, waitMs: 60_000, ttlMs: 60_000 }).catch(() => undefined);
+  await settle();
+  await lab.locks.service.convert(anybody, mine.leaseId, 'exclusive', never);
+  return mine;
 }
 
 describe.each(COORDINATORS)('a deadlock ($coordinator)', ({ LockLab }) => {
@@ -91,19 +111,74 @@ describe.each(COORDINATORS)('a deadlock ($coordinator)', ({ LockLab }) => {
     });
   });
 
-  it('by an upgrade costs the upgrade, not the lease', async () => {
+  it('by an upgrade costs the upgrade, not the lease; the next conversion says nothing of it', async () => {
+    const lab = new LockLab();
+    const mine = await upgradeInCycle(lab);
+    await lab.clock.advanceAsync(500);
+    expect(await lab.lease(mine.leaseId)).toMatchObject({ state: 'held', mode: 'shared', reason: 'deadlock', queuePosition: null, cycle: RING });
+    expect(lab.locks.waitFor()).toHaveLength(1);
+    expect(await lab.locks.service.convert(anybody, mine.leaseId, 'shared', never)).toMatchObject({ state: 'held', reason: null, cycle: null });
+  });
+
+  it('by an upgrade is recorded, told as an event, and only then answered', async () => {
+    const lab = new LockLab();
+    const leave = new AbortController();
+    const events = (await lab.locks.events.watch(anybody, { of: 'resource', resource: A }, null, leave.signal))[Symbol.asyncIterator]();
+    const mine = await upgradeInCycle(lab);
+    lab.journal.hold();
+    const poll = lab.lease(mine.leaseId, 60_000);
+    let told = false;
+    void poll.then(() => {
+      told = true;
+    });
+    await lab.clock.advanceAsync(500);
+    expect([told, (await lab.lease(mine.leaseId)).reason]).toEqual([false, null]);
+    lab.journal.release();
+    expect(await poll).toMatchObject({ mode: 'shared', reason: 'deadlock', cycle: RING });
+    const records = lab.journal.records.filter(({ action }) => action === 'deadlock');
+    expect(records).toMatchObject([
+      { outcome: 'committed', code: 'deadlock', path: 'a', leaseRef: mine.leaseRef, fencingToken: mine.fencingToken, clientId: 'one', durationMs: 50 },
+    ]);
+    const { cycle } = await lab.lease(mine.leaseId);
+    expect(JSON.parse(records[0]?.detail ?? '')).toEqual({ reason: 'deadlock', cycle: cycleMembers(cycle ?? []) });
+    const seen: unknown[] = [];
+    for (let event = await events.next(); seen.length < 3; event = await events.next()) seen.push(event.value);
+    expect(seen.at(-1)).toMatchObject({ type: 'deadlock', leaseRef: mine.leaseRef, mode: 'shared', reason: 'deadlock', cycle: RING });
+    leave.abort();
+  });
+
+  it('by an upgrade is what the journal says when it refuses the record; the lease stays what it was', async () => {
+    const lab = new LockLab();
+    const mine = await upgradeInCycle(lab);
+    lab.journal.failing = 1;
+    await lab.clock.advanceAsync(500);
+    expect(await lab.lease(mine.leaseId)).toMatchObject({ state: 'held', mode: 'shared', reason: 'journal_unavailable', queuePosition: null });
+    expect(lab.journal.decisions()).not.toContain('deadlock:deadlock');
+  });
+
+  it('shows its cycle to who polls the wait that gave way, in its event and in its record', async () => {
     const lab = new LockLab();
     const [s1, s2] = [await session(lab, 'one'), await session(lab, 'two')];
-    const mine = await lab.acquire(A, { sessionId: s1, mode: 'shared', priority: 1 });
-    await lab.acquire(A, { sessionId: s2, mode: 'shared' });
-    await lab.acquire(B, { sessionId: s1 });
-    const other = lab.acquire(B, { sessionId: s2, waitMs: 60_000 });
-    other.catch(() => undefined);
-    await settle();
-    await lab.locks.service.convert(anybody, mine.leaseId, 'exclusive', never);
+    await lab.acquire(A, { sessionId: s1 });
+    await lab.acquire(B, { sessionId: s2 });
+    const [first, second] = [
+      await lab.during(lab.acquire(B, { sessionId: s1, waitMs: 1, ttlMs: 60_000 }), 10, 1),
+      await lab.during(lab.acquire(A, { sessionId: s2, waitMs: 1, ttlMs: 60_000 }), 10, 1),
+    ];
+    const leave = new AbortController();
+    const events = (await lab.locks.events.watch(anybody, { of: 'resource', resource: A }, null, leave.signal))[Symbol.asyncIterator]();
     await lab.clock.advanceAsync(500);
-    expect(await lab.lease(mine.leaseId)).toMatchObject({ state: 'held', mode: 'shared' });
-    expect(lab.locks.waitFor()).toHaveLength(1);
+    const cycle = [
+      { waiterLeaseRef: second.leaseRef, waiterClientId: 'two', resource: 'vol/a' },
+      { waiterLeaseRef: first.leaseRef, waiterClientId: 'one', resource: 'vol/b' },
+    ];
+    const polled = await lab.lease(second.leaseId);
+    expect(polled).toMatchObject({ state: 'cancelled', reason: 'deadlock', cycle: expect.arrayContaining(cycle) });
+    expect((await events.next()).value).toMatchObject({ type: 'deadlock', leaseRef: second.leaseRef, cycle: polled.cycle });
+    const record = lab.journal.records.find(({ action }) => action === 'deadlock');
+    expect(JSON.parse(record?.detail ?? '')).toEqual({ reason: 'deadlock', cycle: cycleMembers(polled.cycle ?? []) });
+    expect((await lab.lease(first.leaseId)).cycle).toBeNull();
+    leave.abort();
   });
 
   it('is not seen where a wait ends by itself within the confirming time', async () => {

@@ -1,0 +1,46 @@
+import { cycleMembers, type DeadlockStep } from '../domain/deadlock.ts';
+import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
+import type { Coordinator } from './coordinator.ts';
+import type { EventRing } from './event-ring.ts';
+import type { LeaseLedger } from './lease-ledger.ts';
+import type { Lease } from './lease-record.ts';
+
+export interface GivingWayDeps {
+  readonly coordinator: Coordinator<Lease>;
+  readonly ledger: LeaseLedger;
+  readonly events: EventRing;
+}
+
+/** A deadlock that costs an upgrade, not the lease (R19): a decision like every other, durable before anybody is told (I4). */
+export class GivingWay {
+  readonly #deps: GivingWayDeps;
+
+  constructor(deps: GivingWayDeps) {
+    this.#deps = deps;
+  }
+
+  /** Resolves when it may be told. Never rejects: what the journal refuses is what the upgrade failed with. */
+  async upgrade(lease: Lease, cycle: readonly DeadlockStep[]): Promise<void> {
+    const { coordinator, ledger, events } = this.#deps;
+    const durable = ledger.gaveWay(lease, cycle);
+    lease.upgrade = null;
+    lease.givingWay = true;
+    coordinator.cancelUpgrade(lease);
+    let failure: GatewayError;
+    try {
+      await durable;
+      events.lease('deadlock', lease, 'deadlock', cycle);
+      failure = refuse('deadlock', 'The upgrade waits for somebody who waits for this session.', {
+        lease_ref: lease.leaseRef,
+        cycle: cycleMembers(cycle),
+      });
+    } catch (thrown) {
+      failure = asGatewayError(thrown);
+    }
+    lease.givingWay = false;
+    if (lease.phase !== 'held') return;
+    lease.failure = failure;
+    lease.cycle = cycle;
+    lease.changed();
+  }
+}
