@@ -49,8 +49,9 @@ export interface WaitLink {
 export interface ResourceLook<C extends Claim> {
   readonly resource: Resource;
   readonly holders: readonly C[];
-  /** In the order in which they will be served. */
+  /** In the order in which they will be served; first a holder that asks to become exclusive. */
   waiters(): Iterable<C>;
+  /** How many those are. */
   readonly queueLength: number;
   readonly upgrader: C | null;
   /** Whoever holds it alone; `null` for readers and when free. */

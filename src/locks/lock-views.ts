@@ -171,7 +171,8 @@ export class LockViews {
 
   #lookView(look: ResourceLook<Lease>, durableMark: FencingToken | null): LockView {
     const holders = look.holders;
-    const waiters = [...look.waiters()];
+    // One that is about to end waits for nothing more.
+    const waiters = [...look.waiters()].filter((lease) => lease.phase === 'waiting' || lease.upgrading);
     const told = holders.flatMap((lease) => (lease.told === null ? [] : [lease.told]));
     let mark = durableMark;
     for (const { token } of told) if (mark === null || token > mark) mark = token;
@@ -183,7 +184,7 @@ export class LockViews {
       mode: told[0]?.mode ?? null,
       highWaterMark: mark,
       holders: holders.map((lease) => this.#party(lease)),
-      waiters: waiters.map((lease) => this.#party(lease)),
+      waiters: waiters.map((lease) => this.#party(lease, lease.upgrade?.askedAt)),
       queueLength: waiters.length,
       waitEstimateMs: estimateMs === null ? null : estimateMs + backMs,
       heldBackMs: backMs,
@@ -200,12 +201,12 @@ export class LockViews {
     return Math.min(ownMs, lease.breaksAtMs - this.#deps.clock.monotonicMs(), this.#deps.coordination.remainderMs());
   }
 
-  #party(lease: Lease): LockParty {
+  #party(lease: Lease, since = lease.grantedAt ?? lease.terms.createdAt): LockParty {
     const restMs = this.#restMs(lease);
     return {
       leaseRef: lease.leaseRef,
       clientId: lease.clientId,
-      since: lease.grantedAt ?? lease.terms.createdAt,
+      since,
       expiresInMs: Number.isFinite(restMs) ? Math.max(0, restMs) : 0,
       ttlMs: lease.ttlMs,
       lockDelayMs: lease.lockDelayMs,
@@ -221,6 +222,6 @@ function heldBackMs({ heldBackUntilMs }: ResourceLook<Lease>, clock: Clock): num
 }
 
 function waitsSince(look: ResourceLook<Lease>, sinceMs: number): boolean {
-  for (const { terms } of look.waiters()) if (terms.createdMs <= sinceMs) return true;
+  for (const { terms, upgrade } of look.waiters()) if ((upgrade?.askedMs ?? terms.createdMs) <= sinceMs) return true;
   return false;
 }

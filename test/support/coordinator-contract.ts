@@ -150,6 +150,38 @@ export function coordinatorContract(name: string, make: () => LockLab): void {
       expect(() => lab.locks.writeLeases.pin(LEDGER, tokenOf(mine))).toThrowError(expect.objectContaining({ code: 'stale_token' }));
     });
 
+    it('shows a pending upgrade among those who wait, before all others, since it was asked for', async () => {
+      const lab = make();
+      const [mine, other] = [await lab.acquire(LEDGER, { mode: 'shared', ttlMs: 60_000 }), await lab.acquire(LEDGER, { mode: 'shared', ttlMs: 60_000 })];
+      await lab.clock.advanceAsync(1_000);
+      await convert(lab, mine.leaseId, 'exclusive');
+      const writer = await lab.during(lab.acquire(LEDGER, { waitMs: 1, ttlMs: 60_000 }), 10, 1);
+      const [asked, next] = [await lab.lease(mine.leaseId), await lab.lease(writer.leaseId)];
+      expect([asked.queuePosition, next.queuePosition]).toEqual([1, 2]);
+      const lock = await lab.locks.service.lock(LEDGER);
+      expect(lock).toMatchObject({ mode: 'shared', queueLength: 2 });
+      expect(lock.holders.map(({ leaseRef }) => leaseRef)).toEqual([mine.leaseRef, other.leaseRef]);
+      expect(lock.waiters.map(({ leaseRef }) => leaseRef)).toEqual([mine.leaseRef, writer.leaseRef]);
+      expect(Date.parse(lock.waiters[0]?.since ?? '') - Date.parse(mine.grantedAt ?? '')).toBeGreaterThanOrEqual(1_000);
+      expect((await lab.locks.service.locks({ state: 'waiting', limit: 10, cursor: null })).locks).toHaveLength(1);
+      await expect(lab.acquire(LEDGER, { mode: 'shared' })).rejects.toMatchObject({ members: { queue_length: 2 } });
+      await convert(lab, mine.leaseId, 'shared');
+      expect((await lab.locks.service.lock(LEDGER)).waiters.map(({ leaseRef }) => leaseRef)).toEqual([writer.leaseRef]);
+      expect((await lab.lease(writer.leaseId)).queuePosition).toBe(1);
+    });
+
+    it('ends a pending upgrade with its lease: no place in line is left, and nobody waits with it', async () => {
+      const lab = make();
+      const mine = await lab.acquire(LEDGER, { mode: 'shared', ttlMs: 3_600_000 });
+      await lab.acquire(LEDGER, { mode: 'shared', ttlMs: 3_600_000 });
+      await convert(lab, mine.leaseId, 'exclusive');
+      const poll = lab.lease(mine.leaseId, 60_000);
+      await lab.locks.breakLock(callerOf(null), { resource: LEDGER, reason: 'stuck', graceMs: 0 });
+      expect(await lab.during(poll, 100, 1)).toMatchObject({ state: 'broken', mode: 'shared', queuePosition: null });
+      expect(await lab.locks.service.lock(LEDGER)).toMatchObject({ holders: [], waiters: [], queueLength: 0 });
+      expect((await lab.acquire(LEDGER)).state).toBe('held');
+    });
+
     it('breaks a lease for an administrator: fenced by a number that nobody gets, then over, then the next one comes in above it', async () => {
       const lab = make();
       const lease = await lab.acquire(LEDGER, { ttlMs: 3_600_000 });

@@ -148,7 +148,7 @@ export const Lock = Type.Object(
     mode: nullableOneOf(MODES),
     high_water_mark: nullableToken('Highest token granted here'),
     holders: Type.Array(Party),
-    waiters: Type.Array(Party),
+    waiters: Type.Array(Party, { description: 'In the order in which they will be served; first a holder that asks to become exclusive' }),
     queue_length: Type.Integer(),
     wait_estimate_ms: nullableInteger(),
     held_back_ms: Type.Integer({ description: 'What is left of a lock-delay; 0: not held back' }),

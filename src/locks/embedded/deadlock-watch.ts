@@ -46,7 +46,7 @@ export class DeadlockWatch<C extends Claim> {
     const links: WaitLink[] = [];
     for (const entry of entries) {
       if (links.length >= limit) break;
-      if (entry.queueLength > 0 || entry.upgrader !== null) links.push(...this.#links(entry, limit - links.length));
+      if (entry.queueLength > 0) links.push(...this.#links(entry, limit - links.length));
     }
     return links;
   }

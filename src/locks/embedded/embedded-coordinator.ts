@@ -134,7 +134,7 @@ export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<
 
   position(claim: C): number | null {
     const contender = this.#places.get(claim)?.standing ?? null;
-    return contender === null ? null : contender.entry.line.countBefore(contender) + 1;
+    return contender === null ? null : contender.entry.placeOf(contender);
   }
 
   waitFor(limit: number): readonly WaitLink[] {
@@ -174,7 +174,7 @@ export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<
     this.#decide(entry);
     if (place.standing !== contender) return;
     const max = this.#options.queueMax(resource.volume);
-    if (entry.queueLength > max) {
+    if (entry.line.size > max) {
       this.leave(claim, 0);
       claim.refused(queueFull(resource, max));
       return;

@@ -56,12 +56,19 @@ export class ResourceEntry<C extends Claim> implements ResourceLook<C> {
     return this.#holders;
   }
 
+  /** Who asks to become exclusive waits like everybody in the line, and before them. */
   get queueLength(): number {
-    return this.line.size;
+    return this.line.size + (this.upgrader === null ? 0 : 1);
   }
 
   *waiters(): Generator<C, void> {
+    if (this.upgrader !== null) yield this.upgrader;
     for (const contender of this.line.inOrder()) yield contender.claim;
+  }
+
+  /** 1 = next. The contender is in the line. */
+  placeOf(contender: Contender<C>): number {
+    return this.line.countBefore(contender) + (this.upgrader === null ? 1 : 2);
   }
 
   holding(): Holding {

@@ -18,8 +18,8 @@ export function queueing<C extends Claim>(stands: Iterable<Stand<C>>): number {
 
 /** 1 = next; who is about to join comes last. */
 export function positionOf<C extends Claim>({ phase, contender }: Stand<C>): number {
-  const { line, queueLength } = contender.entry;
-  return phase === 'waiting' ? line.countBefore(contender) + 1 : queueLength + 1;
+  const { entry } = contender;
+  return phase === 'waiting' ? entry.placeOf(contender) : entry.queueLength + 1;
 }
 
 /** Those whose child is to be made by the next look. */
