@@ -49,7 +49,12 @@ export class Converting {
       while (answer.mode !== 'exclusive') {
         // No place in the line any more: another upgrade won, or this one was the victim of a deadlock.
         if (answer.state !== 'held') throw ended(answer);
-        if (answer.queue_position === null) throw notConverted(answer.reason);
+        if (answer.queue_position === null) {
+          if (answer.reason !== 'upgrade_lost') throw notConverted(answer.reason);
+          // The gateway was started again: that ended the wait, not the lease.
+          answer = await this.#post(lease, 'exclusive', joined.signal);
+          continue;
+        }
         const restMs = untilMs === null ? CLIENT_LIMITS.pollWaitMs : Math.min(CLIENT_LIMITS.pollWaitMs, untilMs - clock.monotonicMs());
         if (restMs <= 0) throw notConverted(null);
         const waitMs = Math.ceil(restMs);

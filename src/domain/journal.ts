@@ -37,6 +37,8 @@ export interface StoredLease {
   readonly metadata: Readonly<Record<string, unknown>> | null;
   readonly grantedAt: string;
   readonly acquiredZnodePath: string | null;
+  /** It was answered that its upgrade waits. Absent: it does not, or an older program wrote it. */
+  readonly upgrading?: true;
 }
 
 export interface StoredSession {

@@ -4,6 +4,7 @@ import type { LeaseMode } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Coordinator } from './coordinator.ts';
 import type { LeaseDesk } from './lease-desk.ts';
+import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import { waitForChange } from './wait-for-change.ts';
 
@@ -11,6 +12,7 @@ export interface ConvertingDeps {
   readonly clock: Clock;
   readonly coordinator: Coordinator<Lease>;
   readonly desk: LeaseDesk;
+  readonly ledger: LeaseLedger;
   /** Throws `coordinator_suspended`, `coordinator_unavailable`. */
   readonly assertContact: () => void;
 }
@@ -27,7 +29,10 @@ export class Converting {
   async convert(caller: Caller, lease: Lease, mode: LeaseMode, signal: AbortSignal): Promise<void> {
     this.#deps.assertContact();
     if (mode === 'shared') await this.#downgrade(caller, lease, signal);
-    else if (lease.told?.mode === 'shared' || lease.downgrade !== null) await this.#begin(lease, signal);
+    else if (lease.told?.mode === 'shared' || lease.downgrade !== null) {
+      await this.#begin(lease, signal);
+      await this.#keepWish(caller, lease);
+    }
   }
 
   /** The upgrade that acquiring again in a stronger mode means: given up when it does not succeed within `waitMs`. */
@@ -41,7 +46,7 @@ export class Converting {
         restMs <= 0 && lease.stands ? 'time' : await waitForChange(lease, clock, lease.stands ? restMs : Number.POSITIVE_INFINITY, signal);
       desk.now();
       if (outcome === 'changed' || !lease.upgrading) continue;
-      this.#giveUp(lease);
+      this.#giveUp(lease, lease.terms.caller);
       if (outcome === 'aborted') throw signal.reason;
       throw refuse('lock_not_acquired', 'Other readers still hold the resource.', { lease_ref: lease.leaseRef });
     }
@@ -66,17 +71,35 @@ export class Converting {
   }
 
   async #downgrade(caller: Caller, lease: Lease, signal: AbortSignal): Promise<void> {
-    if (lease.upgrading) this.#giveUp(lease);
+    if (lease.upgrading) this.#giveUp(lease, caller);
     // Whoever gives up an upgrade has no use for what became of it.
     lease.forgetConversion();
     if (lease.mode === 'exclusive') this.#deps.desk.downgrade(lease, caller);
     await this.#settled(lease, signal);
   }
 
-  #giveUp(lease: Lease): void {
+  #giveUp(lease: Lease, caller: Caller | null): void {
     lease.upgrade = null;
     this.#deps.coordinator.cancelUpgrade(lease);
+    // Should the journal refuse, a lease that comes back says that its upgrade is over: so it is.
+    if (lease.upgradeKept) this.#kept(caller, lease).catch(() => undefined);
     lease.changed();
+  }
+
+  /** Before it is answered that the upgrade waits: a restart ends it like every wait, and who polls the lease then is to learn that. */
+  async #keepWish(caller: Caller, lease: Lease): Promise<void> {
+    if (!lease.upgrading || lease.upgradeKept) return;
+    try {
+      await this.#kept(caller, lease);
+    } catch (thrown) {
+      if (lease.upgrading) this.#giveUp(lease, caller);
+      throw thrown;
+    }
+  }
+
+  async #kept(caller: Caller | null, lease: Lease): Promise<void> {
+    const { told, terms } = lease;
+    if (told !== null && terms.session !== null) await this.#deps.ledger.kept(lease, terms.session, told, null, caller);
   }
 
   /** Until a decided conversion may be told; a failure is thrown once. */

@@ -171,7 +171,7 @@ type Parts = ReturnType<typeof buildParts>;
 function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts: Parts) {
   const { coordination, coordinator, epochs, ledger, table, desk, sessions, views, refusals } = parts;
   const assertContact = contactAssertion(coordination);
-  const converting = new Converting({ clock, coordinator, desk, assertContact });
+  const converting = new Converting({ clock, coordinator, desk, ledger, assertContact });
   const gate = new ReconnectGate(clock, random);
   const holding = new Holding({ desk, ledger });
   const { epoch } = epochs;

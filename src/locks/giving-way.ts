@@ -23,7 +23,6 @@ export class GivingWay {
   async upgrade(lease: Lease, cycle: readonly DeadlockStep[]): Promise<void> {
     const { coordinator, ledger, events } = this.#deps;
     const durable = ledger.gaveWay(lease, cycle);
-    lease.upgrade = null;
     lease.givingWay = true;
     coordinator.cancelUpgrade(lease);
     let failure: GatewayError;

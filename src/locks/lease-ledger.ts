@@ -64,7 +64,7 @@ export class LeaseLedger {
     session: Session,
     told: { readonly mode: LeaseMode; readonly token: FencingToken },
     action: AuditAction | null,
-    caller: Caller,
+    caller: Caller | null,
   ): Promise<void> {
     const put = this.#leasePut(lease, session, told.mode, told.token);
     const confirm = this.#note(lease, put);
@@ -76,12 +76,16 @@ export class LeaseLedger {
     confirm();
   }
 
-  /** An upgrade gave way to a deadlock. */
+  /** An upgrade gives way to a deadlock: from here on the lease asks for nothing. */
   async gaveWay(lease: Lease, cycle: readonly DeadlockStep[]): Promise<void> {
     const about = { code: 'deadlock', detail: deadlockDetail(cycle) } as const;
     const sinceMs = lease.upgrade?.askedMs ?? lease.grantedMs;
-    const token = lease.told?.token ?? null;
-    await this.#deps.journal.commit(lease.resources.map((resource) => this.#record(lease, resource, 'deadlock', token, null, sinceMs, about)));
+    const { told, terms, upgradeKept } = lease;
+    const token = told?.token ?? null;
+    const records = lease.resources.map((resource) => this.#record(lease, resource, 'deadlock', token, null, sinceMs, about));
+    lease.upgrade = null;
+    const put = upgradeKept && told !== null && terms.session !== null ? [this.#leasePut(lease, terms.session, told.mode, told.token)] : [];
+    await this.#deps.journal.commit([...put, ...records]);
   }
 
   /** The units of many ends at once; each lease gets the promise of its own unit. */
@@ -213,7 +217,9 @@ export class LeaseLedger {
       metadata: terms.metadata,
       grantedAt: lease.grantedAt ?? rfc3339(this.#deps.clock.wallMs()),
       acquiredZnodePath: this.#deps.nodePath(lease),
+      ...(lease.upgrading ? { upgrading: true } : {}),
     };
+    lease.upgradeKept = lease.upgrading;
     return { op: 'lease_put', lease: stored };
   }
 

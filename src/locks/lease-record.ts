@@ -102,6 +102,10 @@ export class Lease implements Claim, Timed {
   decided: DecidedEnd | null = null;
   /** A shared lease asks to become exclusive. */
   upgrade: { readonly askedMs: number; readonly askedAt: string } | null = null;
+  /** The journal says that its upgrade waits. */
+  upgradeKept = false;
+  /** Its upgrade waited when the gateway was restarted, and is over like every wait. */
+  upgradeLost = false;
   /** Its upgrade has given way to a deadlock, and the record of that is not durable yet. */
   givingWay = false;
   /** An exclusive lease whose change to shared waits for its pins: it admits no new write. */
@@ -191,6 +195,7 @@ export class Lease implements Claim, Timed {
   forgetConversion(): void {
     this.failure = null;
     this.cycle = null;
+    this.upgradeLost = false;
   }
 
   /** When it ends by itself (R2): the earlier of its own time to live and its session's, and the longest hold. */

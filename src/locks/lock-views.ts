@@ -60,7 +60,7 @@ export class LockViews {
       grantedAt: granted === null ? null : lease.grantedAt,
       queuePosition: this.#deps.coordinator.position(lease) ?? (lease.becomingExclusive ? 1 : null),
       acquiredZnodePath: granted === null ? null : this.#deps.coordinator.nodePath(lease),
-      reason: decided?.end.reason ?? lease.failure?.code ?? (Number.isFinite(lease.breaksAtMs) ? 'breaking' : null),
+      reason: decided?.end.reason ?? lease.failure?.code ?? openReason(lease),
       cycle: decided?.end.cycle ?? lease.cycle,
       metadata: terms.metadata,
     };
@@ -224,4 +224,10 @@ function heldBackMs({ heldBackUntilMs }: ResourceLook<Lease>, clock: Clock): num
 function waitsSince(look: ResourceLook<Lease>, sinceMs: number): boolean {
   for (const { terms, upgrade } of look.waiters()) if ((upgrade?.askedMs ?? terms.createdMs) <= sinceMs) return true;
   return false;
+}
+
+/** What is to be known of a lease that is not over, beside its state. */
+function openReason(lease: Lease): string | null {
+  if (Number.isFinite(lease.breaksAtMs)) return 'breaking';
+  return lease.upgradeLost ? 'upgrade_lost' : null;
 }

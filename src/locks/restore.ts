@@ -101,6 +101,7 @@ function restoreLease(deps: RestoreDeps, stored: StoredLease, session: Session):
     caller: null,
   });
   for (const hold of stored.holds) lease.holds.add(hold);
+  lease.upgradeLost = stored.upgrading === true;
   deps.desk.restore(lease, { mode, token: stored.token }, stored.grantedAt);
   return lease;
 }

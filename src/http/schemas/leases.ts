@@ -70,7 +70,10 @@ export const Lease = Type.Object(
     granted_at: nullableString('RFC 3339 UTC'),
     queue_position: nullableInteger('1 = next'),
     acquired_znode_path: nullableString(),
-    reason: nullableString('Why it ended; of a held one `breaking` while an administrator ends it after a grace: expires_in_ms goes no further'),
+    reason: nullableString(
+      'Why it ended. Of a held one: `breaking` while an administrator ends it after a grace, expires_in_ms goes no further; why its upgrade failed, ' +
+        '`upgrade_lost` when that waited at a restart of the gateway. The next conversion takes the latter away',
+    ),
     cycle: Type.Union([Type.Array(CycleMemberBody), Type.Null()], {
       description: 'The waits that went round when it, or its upgrade, gave way to a deadlock (reason `deadlock`)',
     }),

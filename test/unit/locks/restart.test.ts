@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { settle } from '../../support/fake-clock.ts';
-import { anybody, callerOf, LockLab, resource, tokenOf } from '../../support/lock-lab.ts';
+import { anybody, callerOf, LockLab, never, resource, tokenOf } from '../../support/lock-lab.ts';
 
 const [A, B] = [resource('a'), resource('b')];
 
@@ -103,6 +103,56 @@ describe('a restart', () => {
     await expect(after.lease('l!')).rejects.toMatchObject({ code: 'lease_not_found' });
     after.clock.advance(3_600_001);
     await expect(after.lease(waiter.leaseId)).rejects.toMatchObject({ code: 'lease_not_found' });
+  });
+
+  it('ends an upgrade that waited like every wait, and says so to who polls the lease, until it converts again', async () => {
+    const lab = new LockLab();
+    const mine = await lab.acquire(A, { mode: 'shared', ttlMs: 60_000 });
+    const other = await lab.acquire(A, { mode: 'shared', ttlMs: 60_000 });
+    expect(await lab.locks.service.convert(anybody, mine.leaseId, 'exclusive', never)).toMatchObject({ mode: 'shared', queuePosition: 1 });
+    const after = await lab.restarted();
+    expect(await after.lease(mine.leaseId, 60_000)).toMatchObject({
+      state: 'held',
+      mode: 'shared',
+      fencingToken: mine.fencingToken,
+      queuePosition: null,
+      reason: 'upgrade_lost',
+    });
+    expect((await after.lease(other.leaseId)).reason).toBeNull();
+    expect(await after.locks.service.convert(anybody, mine.leaseId, 'exclusive', never)).toMatchObject({ queuePosition: 1, reason: null });
+    await after.release(other.leaseId);
+    expect(await after.lease(mine.leaseId, 1_000)).toMatchObject({ mode: 'exclusive', reason: null });
+    const last = await after.restarted({ seed: 3 });
+    expect(await last.lease(mine.leaseId)).toMatchObject({ mode: 'exclusive', reason: null });
+  });
+
+  it.each([
+    ['given up', async (lab: LockLab, leaseId: string) => lab.locks.service.convert(anybody, leaseId, 'shared', never)],
+    ['refused for a deadlock', async (lab: LockLab) => lab.clock.advanceAsync(500)],
+  ])('says nothing of an upgrade that was %s before', async (_, over) => {
+    const lab = new LockLab();
+    const sessions = await Promise.all([1, 2].map(() => lab.locks.service.createSession(anybody, { ttlMs: 600_000, clientId: null })));
+    const [one, two] = sessions.map(({ sessionId }) => ({ sessionId, ttlMs: 600_000 }));
+    const mine = await lab.acquire(A, { ...one, mode: 'shared', priority: 1 });
+    await lab.acquire(A, { ...two, mode: 'shared' });
+    await lab.acquire(B, { ...one });
+    lab.acquire(B, { ...two, waitMs: 60_000 }).catch(() => undefined);
+    await settle();
+    await lab.locks.service.convert(anybody, mine.leaseId, 'exclusive', never);
+    await over(lab, mine.leaseId);
+    await settle();
+    const after = await lab.restarted();
+    expect(await after.lease(mine.leaseId)).toMatchObject({ state: 'held', mode: 'shared', reason: null });
+  });
+
+  it('does not say that an upgrade waits which the journal refused to keep', async () => {
+    const lab = new LockLab();
+    const [mine, other] = [await lab.acquire(A, { mode: 'shared' }), await lab.acquire(A, { mode: 'shared' })];
+    lab.journal.failing = 1;
+    await expect(lab.locks.service.convert(anybody, mine.leaseId, 'exclusive', never)).rejects.toMatchObject({ code: 'journal_unavailable' });
+    expect((await lab.locks.service.lock(A)).waiters).toEqual([]);
+    await lab.release(other.leaseId);
+    expect(await lab.lease(mine.leaseId)).toMatchObject({ mode: 'shared', queuePosition: null });
   });
 
   it('forgets the lease of a token-less write: a restart must not lock a file for nobody', async () => {
