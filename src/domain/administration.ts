@@ -14,6 +14,8 @@ export interface BrokenLease {
   readonly clientId: string | null;
   readonly mode: LeaseMode;
   readonly fencingToken: FencingToken;
+  /** Names its break in the audit log and among the operations; `null` when something else was ending it, or a token-less write has it. */
+  readonly operationId: string | null;
   readonly committed: readonly CommittedWrite[];
 }
 

@@ -43,8 +43,8 @@ export class BreakDesk {
       graces.breakNow(caller, resource, meant);
       return this.#report(resource, holders);
     }
-    const deadline = await graces.announce(caller, request, meant);
-    return { resource, state: 'breaking', highWaterMark: null, deadline, leases: await writes.broken(holders) };
+    const { deadline, operations } = await graces.announce(caller, request, meant);
+    return { resource, state: 'breaking', highWaterMark: null, deadline, leases: await writes.broken(holders, (lease) => operations.get(lease) ?? null) };
   }
 
   /** Waits a moment for a commit section that still pins a lease; then the answer is that it is pending. */
@@ -64,7 +64,8 @@ export class BreakDesk {
       state: finished ? 'broken' : 'breaking',
       highWaterMark: finished ? highest : null,
       deadline: null,
-      leases: await this.#deps.writes.broken(holders),
+      // Of one that was being ended already: what ends it.
+      leases: await this.#deps.writes.broken(holders, ({ decided }) => decided?.end.operationId ?? null),
     };
   }
 

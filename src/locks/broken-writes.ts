@@ -13,14 +13,14 @@ export class BrokenWrites {
   }
 
   /** For the answer. */
-  broken(holders: readonly Lease[]): Promise<readonly BrokenLease[]> {
-    return Promise.all(
-      holders.flatMap(({ leaseRef, clientId, told }) =>
-        told === null
-          ? []
-          : [this.#committed(leaseRef).then((committed) => ({ leaseRef, clientId, mode: told.mode, fencingToken: told.token, committed }))],
-      ),
-    );
+  async broken(holders: readonly Lease[], operationOf: (lease: Lease) => string | null): Promise<readonly BrokenLease[]> {
+    const found = holders.map(async (lease): Promise<BrokenLease[]> => {
+      const { leaseRef, clientId, told } = lease;
+      if (told === null) return [];
+      const committed = await this.#committed(leaseRef);
+      return [{ leaseRef, clientId, mode: told.mode, fencingToken: told.token, operationId: operationOf(lease), committed }];
+    });
+    return (await Promise.all(found)).flat();
   }
 
   /** For the records. */

@@ -9,6 +9,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { LockService, LockView } from '../domain/lock-api.ts';
 import type { LockEvents, WatchScope } from '../domain/lock-events.ts';
 import type { Caller } from '../domain/principal.ts';
+import type { Resource } from '../domain/resource.ts';
 import type { TokenCeilings } from '../domain/token-ceilings.ts';
 import type { VolumePolicy } from '../domain/volume.ts';
 import { Acquiring } from './acquiring.ts';
@@ -120,7 +121,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
   const writes = new BrokenWrites(journal);
   const graces = new Graces({ clock, random, coordinator, table, desk, journal, writes, events, audit });
   const breaking = new BreakDesk({ clock, coordinator, desk, writes, graces });
-  const conditions = new LeaseConditions({ clock, table, desk });
+  const conditions = new LeaseConditions({ clock, random, table, desk });
   const figures = new LockFigureBoard(coordinator, clock);
   const ownSessionRef = (caller: Caller, sessionId: string): string => sessions.own(caller, sessionId).terms.sessionRef;
   const present = (scope: WatchScope, sessionRef: string | null): Promise<readonly LockView[]> => views.present(scope, sessionRef);
@@ -236,7 +237,8 @@ function buildParts(deps: LockServiceDeps) {
   const events = new EventRing(clock);
   const holdTimes = new HoldTimes();
   const audit = new LockAudit(clock, deps.fenceLevel);
-  const ledger = new LeaseLedger({ journal, clock, audit, nodePath: (lease) => coordinator.nodePath(lease) });
+  const markOf = ({ key }: Pick<Resource, 'key'>) => coordinator.look(key)?.mark ?? null;
+  const ledger = new LeaseLedger({ journal, clock, audit, nodePath: (lease) => coordinator.nodePath(lease), markOf });
   const table = new LeaseTable(clock, () => void desk.now());
   const pinnable = new Pinnable({ table, coordination, finishesHeld: (volume) => policy(volume).onCoordinatorLoss === 'finish_held' });
   const granting = new Granting({ clock, coordinator, table, ledger, ceilings: deps.ceilings, events });
@@ -244,6 +246,6 @@ function buildParts(deps: LockServiceDeps) {
   const sessions = new Sessions({ clock, random });
   const signedTokens = new SignedTokens(() => coordination.coordinatorId() ?? deps.gatewayUuid, deps.signingKeys);
   const views = new LockViews({ clock, coordinator, coordination, table, journal, holdTimes, signedTokens, policy, fenceLevel: deps.fenceLevel });
-  const refusals = new Refusals({ log: deps.refusals, audit, statusOf: deps.statusOf, markOf: (key) => coordinator.look(key)?.mark ?? null });
+  const refusals = new Refusals({ log: deps.refusals, audit, statusOf: deps.statusOf, markOf: (key) => markOf({ key }) });
   return { coordination, pinnable, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals };
 }

@@ -64,7 +64,7 @@ export const endKinds = {
     clean: false,
     fence: true,
   }),
-  broken: (caller: Caller, detail: string): End => ({
+  broken: (caller: Caller, detail: string, operation: Pick<End, 'operationId' | 'announcedOn'>): End => ({
     state: 'broken',
     reason: 'broken',
     action: 'lease_break',
@@ -73,6 +73,7 @@ export const endKinds = {
     clean: false,
     fence: true,
     detail,
+    ...operation,
   }),
   lost: (): End => ({ state: 'lost', reason: 'lost', action: 'lease_lose', code: null, caller: null, clean: false, fence: false }),
   deadlock: (cycle: readonly DeadlockStep[]): End => ({

@@ -1,5 +1,6 @@
 import { type AuditDraft, auditDetail } from '../domain/audit-record.ts';
 import { type Clock, type Random, rfc3339, type Timer } from '../domain/clock.ts';
+import type { FencingToken } from '../domain/fencing-token.ts';
 import type { AnnouncedBreak, Journal, JournalOp, JournalStart } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
@@ -10,7 +11,7 @@ import { endKinds } from './end-kinds.ts';
 import type { EventRing } from './event-ring.ts';
 import { abandoned } from './last-word.ts';
 import type { LeaseDesk } from './lease-desk.ts';
-import type { Lease } from './lease-record.ts';
+import type { End, Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
 import type { LockAudit } from './lock-audit.ts';
 import { newBreakId } from './secret-id.ts';
@@ -43,6 +44,13 @@ interface Grace {
   readonly forgetHolders: readonly (() => void)[];
 }
 
+export interface Announcement {
+  /** RFC 3339. */
+  readonly deadline: string;
+  /** What names the break of each lease among the operations; `null` for that of a token-less write. */
+  readonly operations: ReadonlyMap<Lease, string | null>;
+}
+
 type GraceTerms = Pick<Grace, 'caller' | 'request' | 'records' | 'untilMs'>;
 
 /**
@@ -60,14 +68,16 @@ export class Graces {
     this.#deps = deps;
   }
 
-  /** Takes the place of an earlier announcement. @returns the deadline, RFC 3339. */
-  async announce(caller: Caller, { resource, reason, graceMs }: BreakRequest, details: ReadonlyMap<Lease, string>): Promise<string> {
+  /** Takes the place of an earlier announcement, whose deadline it never moves back: its holders were told, and others wait for it. */
+  async announce(caller: Caller, { resource, reason, graceMs: askedMs }: BreakRequest, details: ReadonlyMap<Lease, string>): Promise<Announcement> {
     const { clock, journal, events } = this.#deps;
     const earlier = this.#running.get(resource.key);
     const replaced = this.#replaced(earlier);
+    const nowMs = clock.monotonicMs();
+    const graceMs = Math.max(0, Math.floor(Math.min(askedMs, (earlier?.untilMs ?? Number.POSITIVE_INFINITY) - nowMs)));
     const untilWallMs = clock.wallMs() + graceMs;
     const records = new Map([...details].map(([lease, detail]) => [lease, this.#record(caller, resource, lease, detail)] as const));
-    this.#begin({ caller, request: { resource, reason }, records, untilMs: clock.monotonicMs() + graceMs });
+    this.#begin({ caller, request: { resource, reason }, records, untilMs: nowMs + graceMs });
     const announced = { resource, reason, graceMs, untilWallMs, by: asStored(caller), leases: operationsOf(records.values()) };
     try {
       await journal.commit([...replaced.ops, { op: 'break_put', announced, records: [...records.values()] }]);
@@ -79,7 +89,7 @@ export class Graces {
     for (const operationId of replaced.operations) journal.settled(operationId);
     const deadline = rfc3339(untilWallMs);
     for (const lease of records.keys()) events.lease('breaking', lease, `${reason} (until ${deadline})`);
-    return deadline;
+    return { deadline, operations: new Map([...records].map(([lease, { operationId }]) => [lease, operationId])) };
   }
 
   /**
@@ -90,14 +100,14 @@ export class Graces {
     const { clock, journal } = this.#deps;
     const announced = start.announcedBreaks();
     if (announced.length === 0) return;
-    const heldBefore = new Set(start.leases().map(({ leaseRef }) => leaseRef));
+    const heldBefore = new Map(start.leases().map(({ leaseRef, token }) => [leaseRef, token]));
     const at = rfc3339(clock.wallMs());
     const ops: JournalOp[] = [];
     for (const one of announced) {
       const records = new Map<Lease, AuditDraft>();
       for (const { leaseRef, operationId } of one.leases) {
         const lease = this.#deps.table.byRef(leaseRef);
-        const record = this.#recordAgain(one, leaseRef, operationId);
+        const record = this.#recordAgain(one, leaseRef, operationId, lease?.told?.token ?? heldBefore.get(leaseRef) ?? null);
         if (lease?.open === true) records.set(lease, record);
         // It was held until the restart and did not come back: its end says nothing of the break.
         else if (heldBefore.has(leaseRef)) ops.push(...abandoned(record, at));
@@ -114,11 +124,15 @@ export class Graces {
     for (const op of ops) if (op.op === 'outcome') journal.settled(op.operationId);
   }
 
-  /** Whoever got in meanwhile is not meant. */
+  /** Whoever got in meanwhile is not meant. A break of its own, also when one was announced: that one came to nothing. */
   breakNow(caller: Caller, resource: Resource, details: ReadonlyMap<Lease, string>): void {
     const announced = this.#running.get(resource.key)?.records.keys() ?? [];
     this.#forget(resource);
-    this.#break(caller, resource, details, [...announced, ...details.keys()]);
+    const ends = [...details].map(([lease, detail]) => {
+      const operationId = newBreakId(this.#deps.random);
+      return { lease, end: endKinds.broken(caller, detail, { operationId }) };
+    });
+    this.#break(resource, ends, [...announced, ...details.keys()]);
   }
 
   /** The breaks stay in the journal: the next start goes on with them. */
@@ -133,10 +147,7 @@ export class Graces {
     const leftMs = Math.max(0, untilMs - clock.monotonicMs());
     this.#forget(resource);
     coordinator.close(resource, clock.wallMs() + leftMs);
-    for (const [lease, record] of records) {
-      lease.breaksAtMs = untilMs;
-      lease.announcedBreaks.set(resource.key, record);
-    }
+    for (const [lease, record] of records) lease.announcedBreaks.set(resource.key, { record, untilMs });
     const timer = clock.after(leftMs, () => this.#finish(resource));
     // When the last of them has gone by itself there is nothing left to break, and nobody need wait on.
     const left = (): void => {
@@ -148,10 +159,7 @@ export class Graces {
   /** An announcement that did not become durable did not happen; the earlier one stands. */
   #takeBack(resource: Resource, records: ReadonlyMap<Lease, AuditDraft>, earlier: Grace | undefined): void {
     this.#forget(resource);
-    for (const lease of records.keys()) {
-      lease.breaksAtMs = Number.POSITIVE_INFINITY;
-      lease.announcedBreaks.delete(resource.key);
-    }
+    for (const lease of records.keys()) lease.announcedBreaks.delete(resource.key);
     if (earlier === undefined) this.#deps.coordinator.reopen(resource);
     else this.#begin(earlier);
   }
@@ -168,11 +176,17 @@ export class Graces {
     void this.#deps.writes
       .details(left, reason)
       .catch(() => new Map(left.map((lease) => [lease, auditDetail(reason)])))
-      .then((details) => this.#break(caller, resource, details, [...records.keys()]));
+      .then((details) => {
+        const ends = [...details].map(([lease, detail]) => {
+          const operationId = records.get(lease)?.operationId ?? null;
+          return { lease, end: endKinds.broken(caller, detail, { operationId, announcedOn: resource.key }) };
+        });
+        this.#break(resource, ends, [...records.keys()]);
+      });
   }
 
-  #break(caller: Caller, resource: Resource, details: ReadonlyMap<Lease, string>, concerned: readonly Lease[]): void {
-    this.#deps.desk.decide([...details].map(([lease, detail]) => ({ lease, end: endKinds.broken(caller, detail) })));
+  #break(resource: Resource, ends: readonly { readonly lease: Lease; readonly end: End }[], concerned: readonly Lease[]): void {
+    this.#deps.desk.decide(ends);
     this.#deps.coordinator.reopen(resource);
     void this.#whenOver(resource, concerned);
   }
@@ -207,18 +221,21 @@ export class Graces {
   #record(caller: Caller, resource: Resource, { leaseRef, terms, told }: Lease, detail: string): AuditDraft {
     const owner = { principal: terms.principal, clientId: terms.clientId, leaseRef };
     const token = told?.token ?? null;
+    const mark = this.#deps.coordinator.look(resource.key)?.mark ?? token;
     // The lease of a token-less write has no place in the journal, so nothing would have the last word on its break.
     const operationId = terms.session === null ? null : newBreakId(this.#deps.random);
-    return { ...this.#deps.audit.draft({ action: 'lease_break', resource, outcome: 'committed', caller, owner, token, detail }), operationId };
+    return this.#deps.audit.draft({ action: 'lease_break', resource, outcome: 'committed', caller, owner, token, mark, detail, operationId });
   }
 
   /** As after a restart, when its volume may be gone: nobody is asked how it was fenced. */
-  #recordAgain({ by, reason, resource: { volume, path } }: AnnouncedBreak, leaseRef: string, operationId: string): AuditDraft {
+  #recordAgain({ by, reason, resource }: AnnouncedBreak, leaseRef: string, operationId: string, token: FencingToken | null): AuditDraft {
+    const { key, volume, path } = resource;
     const caller = asCaller(by);
     const owner = { principal: by.principal, clientId: by.clientId, leaseRef };
     const detail = auditDetail(reason);
-    const record = this.#deps.audit.draft({ action: 'lease_break', resource: null, outcome: 'committed', caller, owner, detail });
-    return { ...record, volume, path, operationId };
+    const mark = this.#deps.coordinator.look(key)?.mark ?? token;
+    const record = this.#deps.audit.draft({ action: 'lease_break', resource: null, outcome: 'committed', caller, owner, token, mark, detail, operationId });
+    return { ...record, volume, path };
   }
 }
 

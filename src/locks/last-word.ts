@@ -1,18 +1,20 @@
 import type { AuditDraft } from '../domain/audit-record.ts';
 import type { JournalOp } from '../domain/journal.ts';
-import type { Lease } from './lease-record.ts';
+import type { End, Lease } from './lease-record.ts';
 
 export type RecordOp = Extract<JournalOp, { op: 'audit' }>;
 export type OutcomeOp = Extract<JournalOp, { op: 'outcome' }>;
 
 /**
- * The last word on an announced break, in the unit that ends its lease: the end itself when it is a break, whoever's; otherwise the
- * break came to nothing, because its holder let go or its time was up.
+ * The last word on a break that was announced for the resource, in the unit that ends its lease. When the end carries it out, that is the
+ * record of the end; otherwise nothing came of the announcement: the holder let go, its time was up, or another break was faster.
  * @param announced the record of the announcement, if there was one.
  */
-export function withLastWord(end: RecordOp, announced: AuditDraft | undefined): JournalOp[] {
+export function withLastWord(end: RecordOp, announced: AuditDraft | undefined, carriedOut: boolean): JournalOp[] {
   if (announced === undefined) return [end];
-  return end.record.action === 'lease_break' ? word(announced, 'committed', end.record) : [end, ...abandoned(announced, end.record.at)];
+  if (carriedOut) return word(announced, 'committed', end.record);
+  const nothing = abandoned(announced, end.record.at);
+  return end.record.action === 'lease_break' ? [...nothing, end] : [end, ...nothing];
 }
 
 /** Nothing came of a break. */
@@ -20,11 +22,16 @@ export function abandoned(announced: AuditDraft, at: string): OutcomeOp[] {
   return word(announced, 'aborted', { ...announced, at });
 }
 
+export function carriesOut({ announcedOn }: End, resourceKey: string): boolean {
+  return announcedOn === resourceKey;
+}
+
 /** The same words on their own, for an end whose unit failed. */
 export function lastWords({ announcedBreaks, decided }: Lease): OutcomeOp[] {
   if (decided === null) return [];
-  const outcome = decided.end.action === 'lease_break' ? 'committed' : 'aborted';
-  return [...announcedBreaks.values()].flatMap((announced) => word(announced, outcome, { ...announced, at: decided.endedAt ?? announced.at }));
+  return [...announcedBreaks].flatMap(([key, { record }]) =>
+    word(record, carriesOut(decided.end, key) ? 'committed' : 'aborted', { ...record, at: decided.endedAt ?? record.at }),
+  );
 }
 
 function word({ operationId }: AuditDraft, outcome: OutcomeOp['outcome'], record: AuditDraft): OutcomeOp[] {

@@ -1,6 +1,6 @@
 import type { LeaseCondition } from '../domain/administration.ts';
 import { auditDetail } from '../domain/audit-record.ts';
-import type { Clock } from '../domain/clock.ts';
+import type { Clock, Random } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
@@ -8,9 +8,11 @@ import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
+import { newBreakId } from './secret-id.ts';
 
 export interface LeaseConditionsDeps {
   readonly clock: Clock;
+  readonly random: Random;
   readonly table: LeaseTable;
   readonly desk: LeaseDesk;
 }
@@ -40,7 +42,7 @@ export class LeaseConditions {
     const lease = table.byRef(leaseRef);
     if (lease === null || lease.phase === 'over') throw refuse('not_found', 'The lease has ended by itself.');
     if (conditionOf(lease, nowMs).gone === null) throw refuse('not_found', 'Nothing proves any more that the client of this lease is gone.');
-    desk.end(lease, lease.phase === 'held' ? endKinds.broken(caller, auditDetail('doctor: its client is gone')) : endKinds.cancelled(caller));
+    desk.end(lease, lease.phase === 'held' ? endKinds.broken(caller, auditDetail('doctor: its client is gone'), { operationId: newBreakId(this.#deps.random) }) : endKinds.cancelled(caller));
     const ended = desk.endTold(lease).then(() => 'ended' as const);
     const late = new Promise<'pending'>((resolve) => clock.after(LIMITS.breakAnswerMs, () => resolve('pending')));
     const answer = await Promise.race([ended, late]);

@@ -7,8 +7,9 @@ import type { LeaseMode } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
-import { lastWords, type RecordOp, withLastWord } from './last-word.ts';
-import type { Lease } from './lease-record.ts';
+import { carriesOut, lastWords, type RecordOp, withLastWord } from './last-word.ts';
+import { leaseEnd, raise, sessionPut } from './lease-ops.ts';
+import type { End, Lease } from './lease-record.ts';
 import type { LockAudit } from './lock-audit.ts';
 import type { Session } from './session.ts';
 
@@ -17,6 +18,8 @@ export interface LedgerDeps {
   readonly clock: Clock;
   readonly audit: LockAudit;
   readonly nodePath: (lease: Lease) => string;
+  /** The highest token that the resource has seen, as far as memory knows. */
+  readonly markOf: (resource: Resource) => FencingToken | null;
 }
 
 /**
@@ -150,23 +153,32 @@ export class LeaseLedger {
         ),
       );
     }
-    if (terms.session === null) return ops;
-    ops.push(leaseEnd(lease));
-    if (terms.session.terms.implied && terms.session.stored) ops.push({ op: 'session_end', sessionRef: terms.session.terms.sessionRef });
-    if (!end.clean && lease.told !== null && terms.lockDelayMs > 0) {
+    if (terms.session !== null) ops.push(...this.#storedEnd(lease, terms.session));
+    // The lease of a token-less write is in the records of its write, unless an administrator ended it.
+    else if (end.action !== 'lease_break') return ops;
+    const sinceMs = lease.told === null ? terms.createdMs : lease.grantedMs;
+    ops.push(
+      ...terms.resources.flatMap((resource) => {
+        const mark = fencedBy ?? this.#deps.markOf(resource) ?? lease.told?.token ?? null;
+        const about = { code: end.code, mark, detail: end.detail, operationId: end.operationId };
+        const record = this.#record(lease, resource, end.action, lease.told?.token ?? null, end.caller, sinceMs, about);
+        return withLastWord(record, lease.announcedBreaks.get(resource.key)?.record, carriesOut(end, resource.key));
+      }),
+    );
+    return ops;
+  }
+
+  /** What is stored of a lease that a client has ends with it; its lock-delay begins. */
+  #storedEnd(lease: Lease, session: Session): JournalOp[] {
+    const { decided, terms } = lease;
+    const ops: JournalOp[] = [leaseEnd(lease)];
+    if (session.terms.implied && session.stored) ops.push({ op: 'session_end', sessionRef: session.terms.sessionRef });
+    if (decided?.end.clean === false && lease.told !== null && terms.lockDelayMs > 0) {
       for (const { key } of terms.resources) {
         this.#heldBack.add(key);
         ops.push({ op: 'lock_delay', resourceKey: key, delayMs: terms.lockDelayMs });
       }
     }
-    const sinceMs = lease.told === null ? terms.createdMs : lease.grantedMs;
-    ops.push(
-      ...terms.resources.flatMap((resource) => {
-        const about = { code: end.code, mark: fencedBy, detail: end.detail };
-        const record = this.#record(lease, resource, end.action, lease.told?.token ?? null, end.caller, sinceMs, about);
-        return withLastWord(record, lease.announcedBreaks.get(resource.key));
-      }),
-    );
     return ops;
   }
 
@@ -177,7 +189,7 @@ export class LeaseLedger {
     token: FencingToken | null,
     caller: Caller | null,
     sinceMs: number,
-    { code, mark, detail }: { readonly code?: End['code']; readonly mark?: FencingToken | null; readonly detail?: string | undefined } = {},
+    { code, mark, detail, operationId }: About = {},
   ): RecordOp {
     const { principal, clientId, leaseRef } = lease.terms;
     const durationMs = Math.round(this.#deps.clock.monotonicMs() - sinceMs);
@@ -194,6 +206,7 @@ export class LeaseLedger {
         mark: mark === undefined ? token : mark,
         durationMs,
         detail,
+        operationId,
       }),
     };
   }
@@ -265,19 +278,10 @@ export class LeaseLedger {
   }
 }
 
-type End = NonNullable<Lease['decided']>['end'];
-
-function raise(lease: Lease, resource: Resource, token: FencingToken): JournalOp {
-  const named = lease.terms.session !== null;
-  return { op: 'raise_mark', resource, token, leaseRef: lease.leaseRef, principal: lease.terms.principal, named };
-}
-
-function leaseEnd(lease: Lease): JournalOp {
-  const { decided, leaseRef } = lease;
-  return { op: 'lease_end', leaseRef, state: decided?.end.state ?? 'lost', reason: decided?.end.reason ?? 'lost', endedAt: decided?.endedAt ?? '' };
-}
-
-function sessionPut(session: Session): JournalOp {
-  const { sessionId, sessionRef, principal, clientId, createdAt, implied } = session.terms;
-  return { op: 'session_put', session: { sessionId, sessionRef, principal, clientId, ttlMs: session.ttlMs, createdAt, implied } };
+/** What a record says beyond what every record of a lease says. `mark` absent: the token is the mark. */
+interface About {
+  readonly code?: End['code'];
+  readonly mark?: FencingToken | null;
+  readonly detail?: string | undefined;
+  readonly operationId?: End['operationId'];
 }

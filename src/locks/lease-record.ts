@@ -23,8 +23,18 @@ export interface End {
   /** The mark is raised to a token that nobody gets, before the lease ends. */
   readonly fence: boolean;
   readonly cycle?: readonly DeadlockStep[];
-  /** Of a break, for its record (`auditDetail`). */
+  /** For its record (`auditDetail`, `deadlockDetail`). */
   readonly detail?: string;
+  /** Names a break among the operations. */
+  readonly operationId?: string | null;
+  /** The resource, by its key, whose announced break this end carries out. Every other end means that nothing came of the announcement. */
+  readonly announcedOn?: string;
+}
+
+/** A break that an administrator has announced for one resource of a lease. */
+export interface AnnouncedEnd {
+  readonly record: AuditDraft;
+  readonly untilMs: number;
 }
 
 /** An end that is decided. `durable` settles when it may be told; `endedAt` is set when it takes effect. */
@@ -93,10 +103,8 @@ export class Lease implements Claim, Timed {
   /** Others were told that it waits. */
   announced = false;
   readonly holds = new Holds();
-  /** When an administrator's grace is over; it may end by itself before. */
-  breaksAtMs = Number.POSITIVE_INFINITY;
-  /** Records of announced breaks by resource key: whatever ends the lease has the last word on them. */
-  readonly announcedBreaks = new Map<string, AuditDraft>();
+  /** By resource key: whatever ends the lease has the last word on them. */
+  readonly announcedBreaks = new Map<string, AnnouncedEnd>();
   /** Commit sections and journal units that are under way: an end waits for them. */
   pins = 0;
   decided: DecidedEnd | null = null;
@@ -208,6 +216,11 @@ export class Lease implements Claim, Timed {
 
   get holdDeadlineMs(): number {
     return this.phase === 'held' && this.terms.maxHoldMs !== null ? this.grantedMs + this.terms.maxHoldMs : Number.POSITIVE_INFINITY;
+  }
+
+  /** When the first administrator's grace is over; the lease may end by itself before. */
+  get breaksAtMs(): number {
+    return Math.min(Number.POSITIVE_INFINITY, ...[...this.announcedBreaks.values()].map(({ untilMs }) => untilMs));
   }
 
   get waitDeadlineMs(): number {

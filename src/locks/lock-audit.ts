@@ -22,6 +22,8 @@ export interface LockDecision {
   readonly durationMs?: number | null;
   /** JSON text (`auditDetail`). */
   readonly detail?: string | undefined;
+  /** Of a break. */
+  readonly operationId?: string | null | undefined;
 }
 
 /** The audit record of a decision about a lock. Refs only: no id that opens anything. */
@@ -48,6 +50,7 @@ export class LockAudit {
       clientId: caller?.clientId ?? owner?.clientId ?? null,
       remoteAddress: caller?.remoteAddress ?? null,
       requestId: caller?.requestId ?? null,
+      operationId: decision.operationId ?? null,
       leaseRef: owner?.leaseRef ?? null,
       fencingToken: decision.token ?? null,
       highWaterMark: decision.mark ?? null,

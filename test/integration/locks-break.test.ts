@@ -32,8 +32,20 @@ describe('a break', () => {
       state: 'broken',
       high_water_mark: fence,
       deadline: null,
-      leases: [{ lease_ref: stuck.lease_ref, client_id: 'crashed', mode: 'exclusive', fencing_token: stuck.fencing_token, committed: [] }],
+      leases: [
+        {
+          lease_ref: stuck.lease_ref,
+          client_id: 'crashed',
+          mode: 'exclusive',
+          fencing_token: stuck.fencing_token,
+          operation_id: expect.stringMatching(/^op_/),
+          committed: [],
+        },
+      ],
     });
+    const { leases } = jsonOf<{ leases: { operation_id: string }[] }>(answer);
+    const operation = await gateway.client.send('GET', `/v1/operations/${leases[0]?.operation_id}`);
+    expect(jsonOf(operation)).toMatchObject({ action: 'lease_break', resource: 'forever/job', outcome: 'committed', fencing_token: stuck.fencing_token });
     expect(BigInt(jsonOf<LeaseJson>(await waiting).fencing_token)).toBeGreaterThan(BigInt(fence));
     expect(await locks.lease(stuck)).toMatchObject({ state: 'broken', reason: 'broken' });
     expect(await gateway.client.audit({ action: 'lease_break', path: 'job' })).toMatchObject([
@@ -86,6 +98,25 @@ describe('a break', () => {
     await locks.release(lease);
     expect(jsonOf(await waiting)).toMatchObject({ state: 'held' });
     expect(await locks.lease(lease)).toMatchObject({ state: 'released' });
+  });
+
+  it('with two grace periods ends by the first; a break at once is a third one; each has its word in the audit log', async () => {
+    await gateway.client.lease('v/twice', { client_id: 'slow', ttl_ms: 600_000 });
+    const answers = [
+      await locks.break('v/twice', { reason: 'first', grace_ms: 60_000 }),
+      await locks.break('v/twice', { reason: 'second', grace_ms: 3_600_000 }),
+      await locks.break('v/twice', { reason: 'third' }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([202, 202, 200]);
+    const [first, second, third] = answers.map((answer) => jsonOf<{ deadline: string; leases: { operation_id: string }[] }>(answer));
+    expect(Date.parse(second?.deadline ?? '')).toBeLessThanOrEqual(Date.parse(first?.deadline ?? ''));
+    const records = await gateway.client.audit({ action: 'lease_break', path: 'twice', order: 'asc' });
+    expect(records.map(({ operation_id: id, outcome, detail }) => [id, outcome, (detail as { reason: string }).reason])).toEqual([
+      [first?.leases[0]?.operation_id, 'aborted', 'first'],
+      [second?.leases[0]?.operation_id, 'aborted', 'second'],
+      [third?.leases[0]?.operation_id, 'committed', 'third'],
+    ]);
+    for (const record of records) expect(record['high_water_mark']).toMatch(/^[0-9]+$/);
   });
 
   it('ends the lease when the grace period is over, and shared leases all together', async () => {

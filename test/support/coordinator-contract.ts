@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { cycleMembers } from '../../src/domain/deadlock.ts';
 import type { LeaseMode } from '../../src/domain/lease.ts';
 import type { LeaseView } from '../../src/domain/lock-api.ts';
 import { settle } from './fake-clock.ts';
@@ -215,6 +216,40 @@ export function coordinatorContract(name: string, make: () => LockLab): void {
       expect((await lab.acquire(other, { mode: 'shared', waitMs: 1_000 })).state).toBe('held');
     });
 
+    it('a second announcement of a break never moves the deadline back, and the first has its last word: aborted', async () => {
+      const lab = make();
+      const lease = await lab.acquire(LEDGER, { ttlMs: 3_600_000 });
+      const breakLock = (graceMs: number) => lab.locks.breakLock(callerOf(null), { resource: LEDGER, reason: `in ${graceMs}`, graceMs });
+      const first = await breakLock(5_000);
+      await lab.clock.advanceAsync(1_000);
+      const second = await breakLock(60_000);
+      expect(second).toMatchObject({ state: 'breaking', deadline: first.deadline });
+      expect((await lab.lease(lease.leaseId)).expiresInMs).toBeLessThanOrEqual(4_000);
+      expect(lastWords(lab)).toEqual([
+        ['in 5000', 'aborted'],
+        ['in 60000', 'committed'],
+      ]);
+      await lab.clock.advanceAsync(3_999);
+      expect((await lab.lease(lease.leaseId)).state).toBe('held');
+      await lab.clock.advanceAsync(1);
+      expect((await lab.lease(lease.leaseId)).state).toBe('broken');
+      expect(lab.journal.pending.size).toBe(0);
+    });
+
+    it('a break at once is another one than the break that was announced: the first is aborted, the second a record of its own', async () => {
+      const lab = make();
+      await lab.acquire(LEDGER, { ttlMs: 3_600_000 });
+      const breakLock = (reason: string, graceMs: number) => lab.locks.breakLock(callerOf(reason), { resource: LEDGER, reason, graceMs });
+      await breakLock('later', 60_000);
+      expect((await breakLock('now', 0)).state).toBe('broken');
+      expect(lastWords(lab)).toEqual([
+        ['later', 'aborted'],
+        ['now', 'committed'],
+      ]);
+      expect([lab.journal.breaks.size, lab.journal.pending.size]).toEqual([0, 0]);
+      expect((await lab.acquire(LEDGER)).state).toBe('held');
+    });
+
     it('finds a deadlock between sessions: the youngest of equals is refused with the cycle, the other one goes on', async () => {
       const lab = make();
       const [a, b] = [resource('deadlock/a'), resource('deadlock/b')];
@@ -227,10 +262,32 @@ export function coordinatorContract(name: string, make: () => LockLab): void {
       const refused = expect(second).rejects.toMatchObject({ code: 'deadlock', members: { cycle: [expect.anything(), expect.anything()] } });
       await lab.clock.advanceAsync(500);
       await refused;
+      expect(JSON.parse(lab.journal.records.find(({ action }) => action === 'deadlock')?.detail ?? '')).toMatchObject({ cycle: [{}, {}] });
       // What the victim's session holds stays held.
       expect((await lab.lease(held.leaseId)).state).toBe('held');
       await lab.release(held.leaseId);
       expect((await first).state).toBe('held');
+    });
+
+    it('records a deadlock that costs an upgrade, and shows its cycle to who polls the lease, which stays what it was', async () => {
+      const lab = make();
+      const [a, b] = [resource('upgrade/a'), resource('upgrade/b')];
+      const [one, two] = [await session(lab), await session(lab)];
+      const mine = await lab.acquire(a, { sessionId: one, mode: 'shared', priority: 1 });
+      await lab.acquire(a, { sessionId: two, mode: 'shared' });
+      await lab.acquire(b, { sessionId: one });
+      lab.acquire(b, { sessionId: two, waitMs: 60_000 }).catch(() => undefined);
+      await settle();
+      await convert(lab, mine.leaseId, 'exclusive');
+      const poll = lab.lease(mine.leaseId, 60_000);
+      await lab.clock.advanceAsync(500);
+      expect(await poll).toMatchObject({ state: 'held', mode: 'shared', fencingToken: mine.fencingToken, reason: 'deadlock', queuePosition: null });
+      const { cycle } = await poll;
+      expect(cycle?.map(({ resource: where }) => where).sort()).toEqual([a.name, b.name]);
+      expect(lab.journal.records.filter(({ action }) => action === 'deadlock')).toMatchObject([
+        { code: 'deadlock', leaseRef: mine.leaseRef, detail: JSON.stringify({ reason: 'deadlock', cycle: cycleMembers(cycle ?? []) }) },
+      ]);
+      expect((await lab.locks.service.lock(a)).waiters).toEqual([]);
     });
 
     it('serves the more important first among waiters, within its bound, and never takes from a holder', async () => {
@@ -271,6 +328,16 @@ export function coordinatorContract(name: string, make: () => LockLab): void {
       expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'expired', reason: 'max_hold' });
     });
   });
+}
+
+/** Reason and outcome of every break, as a query shows them: by its last word. */
+function lastWords(lab: LockLab): unknown[] {
+  const words = new Map(
+    lab.journal.records
+      .filter(({ action }) => action === 'lease_break')
+      .map(({ operationId, detail, outcome }) => [operationId, [JSON.parse(detail ?? '').reason, outcome]]),
+  );
+  return [...words.values()];
 }
 
 function convert(lab: LockLab, leaseId: string, mode: LeaseMode): Promise<LeaseView> {

@@ -247,6 +247,7 @@ function breakJson(report: BreakReport): Static<typeof BreakAnswer> {
       client_id: lease.clientId,
       mode: lease.mode,
       fencing_token: lease.fencingToken.toString(),
+      operation_id: lease.operationId,
       committed: lease.committed.map((write) => ({
         operation_id: write.operationId,
         action: write.action,

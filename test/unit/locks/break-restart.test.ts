@@ -73,6 +73,20 @@ describe('a break with a grace period, over a restart', () => {
     expect((await after.lease(lease.leaseId)).state).toBe('broken');
   });
 
+  it('keeps the token and the mark in its record', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: 600_000 });
+    await lab.locks.breakLock(root, ask(20_000));
+    const after = await lab.restarted();
+    await after.release(lease.leaseId);
+    expect(breaks(after)).toEqual(['committed', 'aborted']);
+    expect(after.journal.records.at(-1)).toMatchObject({ fencingToken: lease.fencingToken, highWaterMark: lease.fencingToken });
+    const lost = await after.acquire(A, { ttlMs: 600_000 });
+    await after.locks.breakLock(root, ask(20_000));
+    const last = await after.restarted({ comeBack: false, seed: 3 });
+    expect(last.journal.records.at(-1)).toMatchObject({ outcome: 'aborted', fencingToken: lost.fencingToken, highWaterMark: lost.fencingToken });
+  });
+
   it('is void when the lease ended before: whoever holds now is not meant', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A);
@@ -111,10 +125,13 @@ describe('the record of a break with a grace period', () => {
     expect(lab.journal.pending.size).toBe(0);
     const words = lab.journal.records.filter(({ action }) => action === 'lease_break');
     expect(words.map((record) => [record.path, record.operationId, record.outcome, record.highWaterMark === null])).toEqual([
-      ['a', operationId, 'committed', true],
       ['a', operationId, 'committed', false],
-      ['b', null, 'committed', false],
+      ['a', operationId, 'committed', false],
+      // One break, one operation, whatever else the lease was over.
+      ['b', operationId, 'committed', false],
     ]);
+    const [announced, done] = words;
+    expect([announced?.highWaterMark, announced?.fencingToken]).toEqual([done?.fencingToken, done?.fencingToken]);
   });
 
   it.each([
@@ -136,21 +153,55 @@ describe('the record of a break with a grace period', () => {
     expect([lab.journal.breaks.size, lab.journal.pending.size]).toEqual([0, 0]);
   });
 
-  it('has its last word when another break takes its place, with a grace or without', async () => {
+  it('is aborted when another break takes its place, with a grace or without: each has its own reason, caller and operation', async () => {
     const lab = new LockLab();
-    await lab.acquire(A, { ttlMs: 600_000 });
-    await lab.locks.breakLock(root, ask(600_000, 'first'));
-    const [first] = lab.journal.pending;
-    await lab.locks.breakLock(root, ask(300_000, 'second'));
-    expect(lab.journal.pending.size).toBe(1);
-    expect(lab.journal.records.slice(-2).map(({ operationId, outcome }) => [operationId === first, outcome])).toEqual([
-      [true, 'aborted'],
-      [false, 'committed'],
-    ]);
-    await lab.locks.breakLock(callerOf('other', null, ['admin']), ask(0, 'now'));
+    const { fencingToken } = await lab.acquire(A, { ttlMs: 600_000 });
+    const first = await lab.locks.breakLock(root, ask(600_000, 'first'));
+    const second = await lab.locks.breakLock(root, ask(300_000, 'second'));
+    expect([...lab.journal.pending]).toEqual([second.leases[0]?.operationId]);
+    const third = await lab.locks.breakLock(callerOf('other', null, ['admin']), ask(0, 'now'));
     await settle();
-    expect(lab.journal.records.at(-1)).toMatchObject({ outcome: 'committed', principal: 'other', operationId: expect.any(String) });
+    const operations = [first, second, third].map(({ leases }) => leases[0]?.operationId);
+    expect(new Set(operations).size).toBe(3);
+    const words = lab.journal.records
+      .filter(({ action }) => action === 'lease_break')
+      .map((record) => [operations.indexOf(record.operationId), record.outcome, record.principal, JSON.parse(record.detail ?? '').reason]);
+    expect(words).toEqual([
+      [0, 'committed', 'root', 'first'],
+      [0, 'aborted', 'root', 'first'],
+      [1, 'committed', 'root', 'second'],
+      [1, 'aborted', 'root', 'second'],
+      [2, 'committed', 'other', 'now'],
+    ]);
+    expect(lab.journal.records.filter(({ action, highWaterMark }) => action === 'lease_break' && highWaterMark !== fencingToken)).toMatchObject([
+      { operationId: operations[2], highWaterMark: third.highWaterMark },
+    ]);
     expect([lab.journal.breaks.size, lab.journal.pending.size]).toEqual([0, 0]);
+  });
+
+  it.each([
+    ['its session is ended by force', async (lab: LockLab, sessionRef: string) => lab.locks.service.endSessionByRef(root, sessionRef)],
+    ['a break of another of its resources is faster', async (lab: LockLab) => lab.locks.breakLock(root, { ...ask(0, 'other'), resource: B })],
+  ])('is aborted when %s: that break has records of its own', async (_, faster) => {
+    const lab = new LockLab();
+    const session = await lab.locks.service.createSession(anybody, { ttlMs: 600_000, clientId: null });
+    await lab.acquire([A, B], { ttlMs: 600_000, sessionId: session.sessionId });
+    await lab.locks.breakLock(root, ask(600_000, 'first'));
+    await faster(lab, session.sessionRef);
+    await settle();
+    expect(breaks(lab)).toEqual(['committed', 'aborted', 'committed', 'committed']);
+    expect([lab.journal.breaks.size, lab.journal.pending.size]).toEqual([0, 0]);
+  });
+
+  it('leaves the lease no more time than the first grace that ends, of whichever of its resources', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire([A, B], { ttlMs: 600_000 });
+    await lab.locks.breakLock(root, ask(10_000));
+    await lab.locks.breakLock(root, { ...ask(60_000), resource: B });
+    expect((await lab.lease(lease.leaseId)).expiresInMs).toBe(10_000);
+    lab.journal.failing = 1;
+    await expect(lab.locks.breakLock(root, { ...ask(5_000), resource: B })).rejects.toMatchObject({ code: 'journal_unavailable' });
+    expect(await lab.lease(lease.leaseId)).toMatchObject({ reason: 'breaking', expiresInMs: 10_000 });
   });
 
   it('is not made when the journal refuses it: the lock is as it was, and an earlier announcement stands', async () => {

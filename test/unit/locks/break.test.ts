@@ -17,7 +17,7 @@ describe.each(COORDINATORS)('breaking a lock ($coordinator)', ({ LockLab }) => {
     expect(report).toMatchObject({
       state: 'broken',
       deadline: null,
-      leases: [{ leaseRef: lease.leaseRef, clientId: 'batch', mode: 'exclusive', fencingToken: lease.fencingToken, committed: [] }],
+      leases: [{ leaseRef: lease.leaseRef, clientId: 'batch', mode: 'exclusive', fencingToken: lease.fencingToken, operationId: expect.any(String), committed: [] }],
     });
     expect(report.highWaterMark).toBeGreaterThan(tokenOf(lease));
     const next = await waiter;
@@ -29,6 +29,7 @@ describe.each(COORDINATORS)('breaking a lock ($coordinator)', ({ LockLab }) => {
       leaseRef: lease.leaseRef,
       fencingToken: lease.fencingToken,
       highWaterMark: report.highWaterMark,
+      operationId: report.leases[0]?.operationId,
     });
     const unit = lab.journal.units.find((ops) => ops.some(({ op }) => op === 'lease_end'));
     expect(unit?.map(({ op }) => op).slice(0, 2)).toEqual(['raise_mark', 'lease_end']);
@@ -95,6 +96,20 @@ describe.each(COORDINATORS)('breaking a lock ($coordinator)', ({ LockLab }) => {
     pin.leave();
     await settle();
     expect((await lab.lease(lease.leaseId)).state).toBe('broken');
+  });
+
+  it('of the lease of a token-less write has its record too, once the write is done', async () => {
+    const lab = new LockLab();
+    const write = await lab.locks.writeLeases.acquireImplicit({ resources: [A], caller: callerOf('ann'), waitMs: 0, signal: never });
+    const pin = lab.locks.writeLeases.pin(A, write.lease.token);
+    expect(await lab.during(lab.locks.breakLock(root, ask()), 5_000)).toMatchObject({ state: 'breaking' });
+    pin.leave();
+    await settle();
+    expect(lab.journal.records).toMatchObject([
+      { action: 'lease_break', outcome: 'committed', principal: 'root', leaseRef: write.lease.leaseRef, fencingToken: write.lease.token },
+    ]);
+    write.release();
+    expect((await lab.acquire(A)).state).toBe('held');
   });
 
   it('of one resource ends the lease over all of its resources', async () => {
