@@ -24,20 +24,21 @@ export interface AcquireRequest {
   readonly metadata: Readonly<Record<string, unknown>> | null;
 }
 
+/** What is not known of a lease that ended before a restart is `null`: a wait is not in the journal. */
 export interface LeaseView {
   readonly leaseId: string;
   readonly leaseRef: string;
   readonly resources: readonly Resource[];
-  readonly mode: LeaseMode;
+  readonly mode: LeaseMode | null;
   readonly state: LeaseState;
   readonly fencingToken: FencingToken | null;
   readonly signedToken: string | null;
   readonly clientId: string | null;
-  readonly sessionId: string;
-  readonly priority: number;
+  readonly sessionId: string | null;
+  readonly priority: number | null;
   readonly holdCount: number;
   readonly holdId: string | null;
-  readonly ttlMs: number;
+  readonly ttlMs: number | null;
   readonly expiresInMs: number;
   readonly leaseExpiresAt: string | null;
   readonly grantedAt: string | null;

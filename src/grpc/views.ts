@@ -14,7 +14,7 @@ export function leaseMessage(lease: LeaseView): RecordLockResponse {
     fencing_token: tokenText(held ? lease.fencingToken : null),
     lease_expires_at: epochMs(lease.leaseExpiresAt),
     lease_id: lease.leaseId,
-    session_id: lease.sessionId,
+    session_id: lease.sessionId ?? '',
     state: `LEASE_STATE_${lease.state.toUpperCase()}`,
     queue_position: lease.queuePosition ?? 0,
     signed_token: held ? (lease.signedToken ?? '') : '',

@@ -12,10 +12,11 @@ import type { Coordinator } from './coordinator.ts';
 import { endKinds } from './end-kinds.ts';
 import type { Holding } from './holding.ts';
 import type { LeaseDesk } from './lease-desk.ts';
+import type { LeaseIds } from './lease-ids.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { End, Lease } from './lease-record.ts';
 import type { LockViews } from './lock-views.ts';
-import { leaseRefOf, newHoldId, newLeaseId } from './secret-id.ts';
+import { leaseRefOf, newHoldId } from './secret-id.ts';
 import type { Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
 import { waitForChange } from './wait-for-change.ts';
@@ -23,7 +24,7 @@ import { waitForChange } from './wait-for-change.ts';
 export interface AcquiringDeps {
   readonly clock: Clock;
   readonly random: Random;
-  readonly epoch: string;
+  readonly leaseIds: LeaseIds;
   /** Throws `coordinator_suspended`, `coordinator_unavailable`. */
   readonly assertContact: () => void;
   readonly policy: (volume: string) => VolumePolicy;
@@ -86,13 +87,13 @@ export class Acquiring {
   }
 
   #make(caller: Caller, request: AcquireRequest, terms: AcquireTerms, named: Session | null): Lease {
-    const { clock, random, epoch, sessions, desk } = this.#deps;
+    const { clock, leaseIds, sessions, desk } = this.#deps;
     if (named !== null && named.leases.size >= LIMITS.leasesPerSessionMax) {
       throw refuse('too_many_leases', `A session has at most ${LIMITS.leasesPerSessionMax} leases.`, { leases_max: LIMITS.leasesPerSessionMax });
     }
     const clientId = request.clientId ?? caller.clientId;
     const session = named ?? sessions.make(caller, terms.ttlMs, clientId, true);
-    const leaseId = newLeaseId(random, epoch);
+    const leaseId = leaseIds.next();
     return desk.make({
       leaseId,
       leaseRef: leaseRefOf(leaseId),

@@ -17,7 +17,6 @@ import { BreakDesk } from './break-desk.ts';
 import { BrokenWrites } from './broken-writes.ts';
 import { Converting } from './converting.ts';
 import type { Coordination } from './coordination.ts';
-import { EarlierEpochs } from './earlier-epochs.ts';
 import { embeddedCoordination } from './embedded/embedded-coordination.ts';
 import { endKinds } from './end-kinds.ts';
 import { EventRing } from './event-ring.ts';
@@ -27,6 +26,7 @@ import { HoldTimes } from './hold-times.ts';
 import { Holding } from './holding.ts';
 import { LeaseConditions } from './lease-conditions.ts';
 import { LeaseDesk } from './lease-desk.ts';
+import { LeaseIds } from './lease-ids.ts';
 import { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import { LeaseTable } from './lease-table.ts';
@@ -100,14 +100,12 @@ export interface Locks {
 export function createLockService(deps: LockServiceDeps): Locks {
   const { clock, random, journal, policy } = deps;
   const parts = buildParts(deps);
-  const { coordination, pinnable, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views } = parts;
-  const { epoch } = epochs;
+  const { coordination, pinnable, coordinator, leaseIds, events, audit, ledger, table, desk, sessions, signedTokens, views } = parts;
   const { acquiring, service } = leaseService(deps, parts);
   const nextOrder = (): number => acquiring.nextOrder();
   const writeLeases = new LocksForWrites({
     clock,
-    random,
-    epoch,
+    leaseIds,
     journal,
     coordinator,
     coordination,
@@ -170,17 +168,16 @@ type Parts = ReturnType<typeof buildParts>;
 
 /** What clients ask, over the parts. */
 function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts: Parts) {
-  const { coordination, coordinator, epochs, ledger, table, desk, sessions, views, refusals } = parts;
+  const { coordination, coordinator, leaseIds, ledger, table, desk, sessions, views, refusals } = parts;
   const assertContact = contactAssertion(coordination);
   const converting = new Converting({ clock, coordinator, desk, ledger, assertContact });
   const gate = new ReconnectGate(clock, random);
   const holding = new Holding({ desk, ledger });
-  const { epoch } = epochs;
-  const acquiring = new Acquiring({ clock, random, epoch, assertContact, policy, coordinator, desk, ledger, sessions, views, converting, holding });
+  const acquiring = new Acquiring({ clock, random, leaseIds, assertContact, policy, coordinator, desk, ledger, sessions, views, converting, holding });
   const renewing = new Renewing({ clock, table, ledger, gate, policy });
   const sessionDesk = new SessionDesk({ clock, sessions, table, desk, ledger, gate });
   const asked = { acquiring, converting, renewing, holding, sessionDesk };
-  const service = new LeaseService({ clock, journal, table, desk, views, refusals, sessions, epochs, ...asked });
+  const service = new LeaseService({ clock, journal, table, desk, views, refusals, sessions, leaseIds, ...asked });
   return { acquiring, service };
 }
 
@@ -233,7 +230,7 @@ function buildParts(deps: LockServiceDeps) {
   const queueMax = (volume: string): number => Math.min(policy(volume).limits.queueLength, LIMITS.contendersPerResourceMax);
   const coordination = deps.coordination?.(queueMax) ?? embeddedCoordination(clock, queueMax);
   const { coordinator } = coordination;
-  const epochs = new EarlierEpochs(clock);
+  const leaseIds = new LeaseIds({ clock, random, marks: () => marksOf(coordination, deps.gatewayUuid) });
   const events = new EventRing(clock);
   const holdTimes = new HoldTimes();
   const audit = new LockAudit(clock, deps.fenceLevel);
@@ -247,5 +244,12 @@ function buildParts(deps: LockServiceDeps) {
   const signedTokens = new SignedTokens(() => coordination.coordinatorId() ?? deps.gatewayUuid, deps.signingKeys);
   const views = new LockViews({ clock, coordinator, coordination, table, journal, holdTimes, signedTokens, policy, fenceLevel: deps.fenceLevel });
   const refusals = new Refusals({ log: deps.refusals, audit, statusOf: deps.statusOf, markOf: (key) => markOf({ key }) });
-  return { coordination, pinnable, coordinator, epochs, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals };
+  return { coordination, pinnable, coordinator, leaseIds, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals };
+}
+
+/** Of an ensemble everybody who takes over has the id; without one the gateway has its own. */
+function marksOf(coordination: Coordination, gatewayUuid: string): readonly string[] {
+  if (coordination.coordinator.kind === 'embedded') return [gatewayUuid];
+  const coordinatorId = coordination.coordinatorId();
+  return coordinatorId === null ? [] : [coordinatorId];
 }

@@ -9,10 +9,10 @@ import type { Resource } from '../domain/resource.ts';
 import { checkWait } from './acquire-terms.ts';
 import type { Acquiring } from './acquiring.ts';
 import type { Converting } from './converting.ts';
-import type { EarlierEpochs } from './earlier-epochs.ts';
 import { endKinds } from './end-kinds.ts';
 import type { Holding } from './holding.ts';
 import type { LeaseDesk } from './lease-desk.ts';
+import type { LeaseIds } from './lease-ids.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
 import { notOwner } from './lock-refusals.ts';
@@ -37,7 +37,7 @@ export interface LeaseServiceDeps {
   readonly converting: Converting;
   readonly sessionDesk: SessionDesk;
   readonly sessions: Sessions;
-  readonly epochs: EarlierEpochs;
+  readonly leaseIds: LeaseIds;
 }
 
 /** The lock service over one coordinator: who may do what to a lease, and what comes of it (R3, R4, R14). */
@@ -209,7 +209,7 @@ export class LeaseService implements LockService {
       if (ended.lease !== null && !owns(caller.principal, ended.lease.principal)) throw notOwner();
       return ended;
     }
-    const endedAt = this.#deps.epochs.lostAt(leaseId);
+    const endedAt = this.#deps.leaseIds.lostAt(leaseId);
     if (endedAt === null) throw refuse('lease_not_found', 'There is no such lease.');
     return { leaseRef, state: 'lost', reason: 'lost', endedAt, lease: null };
   }

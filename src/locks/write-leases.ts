@@ -1,4 +1,4 @@
-import { type Clock, type Random, rfc3339 } from '../domain/clock.ts';
+import { type Clock, rfc3339 } from '../domain/clock.ts';
 import { cycleMembers } from '../domain/deadlock.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
@@ -10,19 +10,19 @@ import type { Coordination } from './coordination.ts';
 import type { Coordinator } from './coordinator.ts';
 import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
+import type { LeaseIds } from './lease-ids.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
 import { PRIORITY_DEFAULT } from './order-key.ts';
 import type { Pinnable } from './pinnable.ts';
-import { leaseRefOf, newLeaseId } from './secret-id.ts';
+import { leaseRefOf } from './secret-id.ts';
 import type { SignedTokens } from './signed-token.ts';
 import { waitForChange } from './wait-for-change.ts';
 
 export interface WriteLeasesDeps {
   readonly clock: Clock;
-  readonly random: Random;
-  readonly epoch: string;
+  readonly leaseIds: LeaseIds;
   readonly journal: Pick<Journal, 'mark' | 'endedLease'>;
   readonly coordinator: Coordinator<Lease>;
   readonly coordination: Coordination;
@@ -167,8 +167,8 @@ export class LocksForWrites implements WriteLeases {
   }
 
   #implicit({ resources, caller }: ImplicitLeaseRequest): Lease {
-    const { clock, random, epoch, desk, nextOrder } = this.#deps;
-    const leaseId = newLeaseId(random, epoch);
+    const { clock, leaseIds, desk, nextOrder } = this.#deps;
+    const leaseId = leaseIds.next();
     return desk.make({
       leaseId,
       leaseRef: leaseRefOf(leaseId),

@@ -49,22 +49,24 @@ export const AcquireBody = Type.Object(
   { additionalProperties: false, title: 'AcquireLease' },
 );
 
+const UNKNOWN =
+  'Empty, and mode, session_id, priority and ttl_ms null, of a wait that ended before a restart: waits are not stored. Its id alone says that it was one';
 export const Lease = Type.Object(
   {
     lease_id: Type.String(),
     lease_ref: Type.String({ description: 'Names the lease to everybody else' }),
     resource: nullableString('null for a lease over several'),
-    resources: Type.Array(Type.String()),
-    mode: answerOneOf(MODES),
+    resources: Type.Array(Type.String(), { description: UNKNOWN }),
+    mode: nullableOneOf(MODES),
     state: answerOneOf(STATES),
     fencing_token: nullableToken(),
     signed_token: nullableString(),
     client_id: nullableString(),
-    session_id: Type.String(),
-    priority: Type.Integer(),
+    session_id: nullableString(),
+    priority: nullableInteger(),
     hold_count: Type.Integer(),
     hold_id: nullableString(),
-    ttl_ms: Type.Integer(),
+    ttl_ms: nullableInteger(),
     expires_in_ms: Type.Integer(),
     lease_expires_at: nullableString('RFC 3339 UTC'),
     granted_at: nullableString('RFC 3339 UTC'),

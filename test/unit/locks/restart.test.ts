@@ -99,8 +99,16 @@ describe('a restart', () => {
     await lab.acquire(A);
     const waiter = await lab.during(lab.acquire(A, { waitMs: 1 }), 10, 1);
     const after = await lab.restarted();
-    expect(await after.lease(waiter.leaseId)).toMatchObject({ state: 'lost', leaseRef: waiter.leaseRef });
+    const known = { leaseId: waiter.leaseId, leaseRef: waiter.leaseRef, state: 'lost', reason: 'lost' };
+    const unknown = { resources: [], mode: null, sessionId: null, priority: null, ttlMs: null, clientId: null, cycle: null };
+    expect(await after.lease(waiter.leaseId)).toMatchObject({ ...known, ...unknown });
     await expect(after.lease('l!')).rejects.toMatchObject({ code: 'lease_not_found' });
+    // Of the form, from before, and of nobody.
+    const [epoch = ''] = waiter.leaseId.split('.');
+    for (const invented of [`${epoch}.${'A'.repeat(32)}`, `l0.${waiter.leaseId.slice(-32)}`, `${waiter.leaseId.slice(0, -1)}~`]) {
+      await expect(after.lease(invented)).rejects.toMatchObject({ code: 'lease_not_found' });
+      await expect(after.release(invented)).rejects.toMatchObject({ code: 'lease_not_found' });
+    }
     after.clock.advance(3_600_001);
     await expect(after.lease(waiter.leaseId)).rejects.toMatchObject({ code: 'lease_not_found' });
   });

@@ -1,0 +1,40 @@
+import { type Clock, type Random, rfc3339 } from '../domain/clock.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { madeIn, newLeaseId } from './secret-id.ts';
+
+export interface LeaseIdsDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** What marks an id as ours: the first marks, all are known. Empty: not known yet. */
+  readonly marks: () => readonly string[];
+}
+
+/**
+ * Waiters are not journaled, so after a restart they are answered `lost` by what the id itself says: in which process it was made, and
+ * that it was made by us at all. An id that somebody invented is nobody's.
+ */
+export class LeaseIds {
+  readonly #deps: LeaseIdsDeps;
+  readonly #startedMs: number;
+  readonly #startedWallMs: number;
+  /** Names this start of the process, in every id that it makes. */
+  readonly #epoch: string;
+
+  constructor(deps: LeaseIdsDeps) {
+    this.#deps = deps;
+    this.#startedMs = deps.clock.monotonicMs();
+    this.#startedWallMs = deps.clock.wallMs();
+    this.#epoch = Math.max(0, Math.floor(this.#startedWallMs)).toString(36);
+  }
+
+  next(): string {
+    return newLeaseId(this.#deps.random, this.#epoch, this.#deps.marks()[0] ?? '');
+  }
+
+  /** When the waits of an earlier process were lost, RFC 3339; `null` for ids of this one, of a later one, of nobody, or after an hour. */
+  lostAt(leaseId: string): string | null {
+    const epoch = madeIn(leaseId, this.#deps.marks());
+    if (epoch === null || Number.parseInt(epoch, 36) >= Number.parseInt(this.#epoch, 36)) return null;
+    return this.#deps.clock.monotonicMs() - this.#startedMs > LIMITS.leaseEndedKeptMs ? null : rfc3339(this.#startedWallMs);
+  }
+}
