@@ -105,7 +105,7 @@ export class LockViews {
       holders: [],
       waiters: [],
       queueLength: 0,
-      waitEstimateMs: 0,
+      waitEstimateMs: foreign.length > 0 ? null : 0,
       heldBackMs: 0,
       znodePath: this.#deps.coordinator.resourcePath(resource),
       foreign,
@@ -176,9 +176,8 @@ export class LockViews {
     const told = holders.flatMap((lease) => (lease.told === null ? [] : [lease.told]));
     let mark = durableMark;
     for (const { token } of told) if (mark === null || token > mark) mark = token;
-    const ahead = waiters.length + (holders.length > 0 ? 1 : 0);
     const backMs = heldBackMs(look, this.#deps.clock);
-    const estimateMs = this.#deps.holdTimes.estimateMs(ahead);
+    const estimateMs = this.#estimateMs(look, waiters);
     return {
       resource: look.resource,
       mode: told[0]?.mode ?? null,
@@ -192,6 +191,17 @@ export class LockViews {
       foreign: look.foreign,
       fenceLevel: this.#fenceLevel(look.resource, holders.length === 0 && look.foreign.length > 0),
     };
+  }
+
+  /** `null` also while somebody holds by another recipe: nothing is known of that one. */
+  #estimateMs({ holders, foreign }: ResourceLook<Lease>, waiters: readonly Lease[]): number | null {
+    if (foreign.length > 0) return null;
+    const nowMs = this.#deps.clock.monotonicMs();
+    const soFar = holders.map(({ phase, grantedMs, holdDeadlineMs, breaksAtMs }) => ({
+      heldMs: phase === 'held' ? nowMs - grantedMs : 0,
+      atMostMs: Math.min(holdDeadlineMs, breaksAtMs) - nowMs,
+    }));
+    return this.#deps.holdTimes.estimateMs(soFar, turnsOf(waiters));
   }
 
   /** What is held is held no longer than an administrator's grace, and the coordinator's proof, go. */
@@ -230,4 +240,16 @@ function waitsSince(look: ResourceLook<Lease>, sinceMs: number): boolean {
 function openReason(lease: Lease): string | null {
   if (Number.isFinite(lease.breaksAtMs)) return 'breaking';
   return lease.upgradeLost ? 'upgrade_lost' : null;
+}
+
+/** Readers that stand side by side come in together; who becomes the writer does so alone. */
+function turnsOf(waiters: readonly Lease[]): number {
+  return waiters.filter((lease, i) => {
+    const before = waiters[i - 1];
+    return before === undefined || !reads(before) || !reads(lease);
+  }).length;
+}
+
+function reads({ mode, upgrading }: Lease): boolean {
+  return mode === 'shared' && !upgrading;
 }

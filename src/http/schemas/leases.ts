@@ -155,7 +155,10 @@ export const Lock = Type.Object(
     holders: Type.Array(Party),
     waiters: Type.Array(Party, { description: 'In the order in which they will be served; first a holder that asks to become exclusive' }),
     queue_length: Type.Integer(),
-    wait_estimate_ms: nullableInteger(),
+    wait_estimate_ms: nullableInteger(
+      'For who would come now and ask for it alone: the average hold of this gateway for each turn before it, for the present holder at least as long ' +
+        'again as it has held; no longer than max_hold_ms and a grace allow. An estimate, no promise. null: nothing has been held yet, or another recipe holds',
+    ),
     held_back_ms: Type.Integer({ description: 'What is left of a lock-delay; 0: not held back' }),
     znode_path: Type.String(),
     foreign_contenders: Type.Array(Type.String(), { description: 'Nodes of other lock recipes at the coordinator; they hold without a token' }),
