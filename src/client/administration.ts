@@ -15,6 +15,10 @@ export interface OrderOptions extends Cancellable {
 export interface FixOptions extends Cancellable {
   /** Only tell the steps; default no. */
   readonly dryRun?: boolean;
+  /** Also where the finding says `needs_force`: its client may be alive, and is fenced first. Goes with a `reason`. Default no. */
+  readonly force?: boolean;
+  /** Why; 1 to 1,024 bytes. Goes into the audit log. */
+  readonly reason?: string;
 }
 
 /**
@@ -43,7 +47,8 @@ export class Administration {
   }
 
   /**
-   * Carries out the fix of a finding, or with `dryRun` only tells its steps. Rejects with `not_found` when the finding is gone or has no safe fix.
+   * Carries out the fix of a finding, or with `dryRun` only tells its steps. Rejects with `not_found` when the finding is gone, has no fix, or
+   * needs `force`.
    *
    * @example
    * const { findings } = await client.administration.doctor();
@@ -54,8 +59,10 @@ export class Administration {
   async fix(findingId: string, options: FixOptions = {}): Promise<FixReport> {
     someText(findingId, 'findingId');
     checkOptions(options, FIX_OPTIONS);
-    const { dryRun = false, signal } = options;
-    return this.#order('/v1/admin/doctor/fixes', { finding_id: findingId, dry_run: dryRun }, signal);
+    const { dryRun = false, force = false, reason, signal } = options;
+    if (force) someText(reason, 'reason');
+    const forced = { ...(force ? { force } : {}), ...(reason === undefined ? {} : { reason }) };
+    return this.#order('/v1/admin/doctor/fixes', { finding_id: findingId, dry_run: dryRun, ...forced }, signal);
   }
 
   /**

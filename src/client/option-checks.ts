@@ -156,7 +156,7 @@ export const BREAK_OPTIONS: Checks<BreakOptions> = { reason: someText, graceMs: 
 
 export const ORDER_OPTIONS: Checks<OrderOptions> = { reason: someText, signal: abortSignal };
 
-export const FIX_OPTIONS: Checks<FixOptions> = { dryRun: flag, signal: abortSignal };
+export const FIX_OPTIONS: Checks<FixOptions> = { dryRun: flag, force: flag, reason: someText, signal: abortSignal };
 
 export const LOCK_FILTER: Checks<LockFilter> = {
   volume: text,

@@ -19,6 +19,8 @@ export interface Remedy {
 export interface Diagnosis {
   readonly finding: Finding;
   readonly remedy: Remedy | null;
+  /** What would harm a client that may be alive: done only when an administrator says so, and why. */
+  readonly forced: ((reason: string) => Remedy) | null;
 }
 
 export interface Complaint {
@@ -29,17 +31,23 @@ export interface Complaint {
   readonly subject?: string;
   readonly evidence: Readonly<Record<string, unknown>>;
   readonly remedy?: Remedy | null;
+  readonly forced?: Diagnosis['forced'];
 }
 
 const ID_HEX = 16;
 
 /** The id is the same for as long as the finding stands, so that a fix names what its reader saw. */
-export function diagnosis({ code, severity, resource, subject = '', evidence, remedy = null }: Complaint): Diagnosis {
+export function diagnosis({ code, severity, resource, subject = '', evidence, remedy = null, forced = null }: Complaint): Diagnosis {
+  const id = findingId({ code, resource, subject });
+  return { finding: { id, code, severity, resource, evidence, fix: remedy?.fix ?? null }, remedy, forced };
+}
+
+export function findingId({ code, resource, subject = '' }: Pick<Complaint, 'code' | 'resource' | 'subject'>): string {
   const about = createHash('sha256')
     .update(`${resource ?? ''}\0${subject}`)
     .digest('hex')
     .slice(0, ID_HEX);
-  return { finding: { id: `${code}.${about}`, code, severity, resource, evidence, fix: remedy?.fix ?? null }, remedy };
+  return `${code}.${about}`;
 }
 
 export function nameOf(resource: Resource | undefined): string | null {

@@ -33,7 +33,7 @@ export interface DoctorDeps {
   readonly lanes: () => ReadonlyMap<string, LaneLook>;
   readonly locks: Pick<LockService, 'locks' | 'sessions'>;
   readonly conditions: () => Iterable<LeaseCondition>;
-  readonly endGone: (caller: Caller, leaseRef: string) => Promise<'ended' | 'pending'>;
+  readonly endLease: (caller: Caller, leaseRef: string, reason: string | null) => Promise<'ended' | 'pending'>;
   readonly waitFor: () => readonly WaitForEdge[];
   readonly coordinator: () => CoordinatorReadiness;
   readonly nodes: () => Promise<readonly CoordinatorNode[]>;

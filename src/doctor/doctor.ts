@@ -1,5 +1,5 @@
-import type { DoctorReport } from '../domain/administration.ts';
-import { type AuditDraft, recordWith } from '../domain/audit-record.ts';
+import type { DoctorReport, FixRequest } from '../domain/administration.ts';
+import { type AuditDraft, auditDetail, recordWith } from '../domain/audit-record.ts';
 import { rfc3339 } from '../domain/clock.ts';
 import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -35,47 +35,44 @@ export class Doctor {
   }
 
   /**
-   * Carries out the fix of a finding that stands now, or tells its steps. Rejects with `not_found` for a finding that is gone or has no
-   * fix. Audited before the answer, also when it is refused; a dry run decides nothing and leaves no record.
+   * Carries out the fix of a finding that stands now, or tells its steps; with `force` also one that harms a client that may be alive.
+   * Rejects with `not_found` for a finding that is gone, has no fix, or needs force. Audited before the answer, also when it is refused;
+   * a dry run decides nothing and leaves no record.
    */
   async fix(
     caller: Caller,
-    { findingId, dryRun }: { readonly findingId: string; readonly dryRun: boolean },
+    { findingId, dryRun, force, reason }: FixRequest,
   ): Promise<{ readonly dryRun: boolean; readonly steps: readonly string[] }> {
     const { diagnoses } = await this.#examine();
     const found = diagnoses.find(({ finding }) => finding.id === findingId);
-    const remedy = found?.remedy ?? null;
+    const remedy = found?.remedy ?? (force && reason !== null ? (found?.forced?.(reason) ?? null) : null);
     if (remedy === null) {
-      const why =
-        found === undefined
-          ? 'There is no such finding now.'
-          : 'This finding has no fix that is safe to carry out by itself; its evidence says what to do.';
-      const error = refuse('not_found', why);
-      if (!dryRun) await this.#refused(caller, null, error);
+      const error = refuse('not_found', whyNoFix(found), { needs_force: found?.forced != null });
+      if (!dryRun) await this.#refused(caller, null, reason, error);
       throw error;
     }
     if (dryRun) return { dryRun, steps: remedy.steps };
-    return { dryRun, steps: await this.#carryOut(caller, remedy) };
+    return { dryRun, steps: await this.#carryOut(caller, remedy, reason) };
   }
 
-  async #carryOut(caller: Caller, remedy: Remedy): Promise<readonly string[]> {
+  async #carryOut(caller: Caller, remedy: Remedy, reason: string | null): Promise<readonly string[]> {
     let steps: readonly string[];
     try {
       steps = await remedy.carryOut(caller);
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      if (error.code !== 'journal_unavailable' && error.code !== 'outcome_unknown') await this.#refused(caller, remedy, error);
+      if (error.code !== 'journal_unavailable' && error.code !== 'outcome_unknown') await this.#refused(caller, remedy, reason, error);
       throw error;
     }
-    await this.#deps.journal.commit([{ op: 'audit', record: this.#record(caller, remedy, null) }]);
+    await this.#deps.journal.commit([{ op: 'audit', record: this.#record(caller, remedy, reason, null) }]);
     return steps;
   }
 
-  async #refused(caller: Caller, remedy: Remedy | null, error: GatewayError): Promise<void> {
-    await this.#deps.refusals.refused(this.#record(caller, remedy, error));
+  async #refused(caller: Caller, remedy: Remedy | null, reason: string | null, error: GatewayError): Promise<void> {
+    await this.#deps.refusals.refused(this.#record(caller, remedy, reason, error));
   }
 
-  #record(caller: Caller, remedy: Remedy | null, error: GatewayError | null): AuditDraft {
+  #record(caller: Caller, remedy: Remedy | null, reason: string | null, error: GatewayError | null): AuditDraft {
     return recordWith({
       at: rfc3339(this.#deps.clock.wallMs()),
       action: 'doctor_fix',
@@ -89,11 +86,12 @@ export class Doctor {
       remoteAddress: caller.remoteAddress,
       requestId: caller.requestId,
       leaseRef: remedy?.leaseRef ?? null,
+      ...(reason === null ? {} : { detail: auditDetail(reason) }),
     });
   }
 
   async #examine(): Promise<Examination> {
-    const { clock, journal, locks: service, lanes, endGone, unsettled, refusalWindow } = this.#deps;
+    const { clock, journal, locks: service, lanes, endLease, unsettled, refusalWindow } = this.#deps;
     const volumes = this.#deps.volumes();
     const conditions = [...this.#deps.conditions()];
     const waitFor = this.#deps.waitFor();
@@ -108,9 +106,9 @@ export class Doctor {
       ...nearlyFull(volumes),
       ...unknownOutcomes(unsettled),
       ...(await journalFindings(journal, clock)),
-      ...leftBehind(conditions, endGone),
+      ...leftBehind(conditions, endLease),
       ...deadlocks(waitFor, conditions),
-      ...heldLong(conditions, endGone),
+      ...heldLong(conditions, endLease),
       ...longQueues(locks),
       ...(await foreignChanges(journal, answering)),
       ...repeatedRefusals(refusalWindow.repeated()),
@@ -128,4 +126,10 @@ export class Doctor {
     };
     return { report, diagnoses };
   }
+}
+
+function whyNoFix(found: Diagnosis | undefined): string {
+  if (found === undefined) return 'There is no such finding now.';
+  if (found.forced !== null) return 'The client of this lease may be alive: this fix needs force, and a reason.';
+  return 'This finding has no fix that is safe to carry out by itself; its evidence says what to do.';
 }

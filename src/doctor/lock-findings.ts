@@ -4,36 +4,37 @@ import { LIMITS } from '../domain/limits.ts';
 import type { LockView } from '../domain/lock-api.ts';
 import type { Resource } from '../domain/resource.ts';
 import { findCycle } from '../locks/wait-for-graph.ts';
-import { type Diagnosis, diagnosis, nameOf, type Remedy } from './diagnosis.ts';
+import { type Diagnosis, diagnosis, findingId, nameOf, type Remedy } from './diagnosis.ts';
 import type { DoctorDeps } from './doctor-deps.ts';
 
-type EndGone = DoctorDeps['endGone'];
+type EndLease = DoctorDeps['endLease'];
 
 /**
- * A lease held for longer than five minutes. Only a holder that is proven gone is ended here; about one that may be alive an administrator
- * decides, with a reason, through the call that the evidence names.
+ * A lease held for longer than five minutes. A holder that is proven gone is ended by the fix; about one that may be alive an administrator
+ * decides, with a reason: by force, or through the call that the evidence names.
  */
-export function heldLong(conditions: readonly LeaseCondition[], endGone: EndGone): Diagnosis[] {
+export function heldLong(conditions: readonly LeaseCondition[], endLease: EndLease): Diagnosis[] {
   return conditions
     .filter(({ state, ageMs }) => state !== 'waiting' && ageMs >= LIMITS.heldLongMs)
     .sort((a, b) => b.ageMs - a.ageMs)
     .slice(0, LIMITS.doctorFindingsMax)
     .map((condition) => {
       const { leaseRef, resources, state, gone } = condition;
-      const remedy = state === 'held' && gone !== null ? endRemedy(condition, endGone) : null;
+      const about = { code: 'held_long', resource: nameOf(resources[0]), subject: leaseRef };
+      const needsForce = state === 'held' && gone === null;
+      const how = howToBreak(condition, findingId(about));
       return diagnosis({
-        code: 'held_long',
+        ...about,
         severity: 'warning',
-        resource: nameOf(resources[0]),
-        subject: leaseRef,
-        evidence: { ...evidenceOf(condition), held_ms: Math.round(condition.ageMs), needs_force: remedy === null, how: howToBreak(condition) },
-        remedy,
+        evidence: { ...evidenceOf(condition), held_ms: Math.round(condition.ageMs), needs_force: needsForce, how },
+        remedy: state === 'held' && gone !== null ? endRemedy(condition, endLease, null) : null,
+        forced: needsForce ? (reason) => endRemedy(condition, endLease, reason) : null,
       });
     });
 }
 
 /** In line, or a holder of less than five minutes, although its client is gone: a correct lock service never leaves one. */
-export function leftBehind(conditions: readonly LeaseCondition[], endGone: EndGone): Diagnosis[] {
+export function leftBehind(conditions: readonly LeaseCondition[], endLease: EndLease): Diagnosis[] {
   return conditions
     .filter(({ state, ageMs, gone }) => gone !== null && (state === 'waiting' || (state === 'held' && ageMs < LIMITS.heldLongMs)))
     .slice(0, LIMITS.doctorFindingsMax)
@@ -44,7 +45,7 @@ export function leftBehind(conditions: readonly LeaseCondition[], endGone: EndGo
         resource: nameOf(condition.resources[0]),
         subject: condition.leaseRef,
         evidence: evidenceOf(condition),
-        remedy: endRemedy(condition, endGone),
+        remedy: endRemedy(condition, endLease, null),
       }),
     );
 }
@@ -108,21 +109,19 @@ export function deadlocks(edges: readonly WaitForEdge[], conditions: readonly Le
   return found.slice(0, LIMITS.doctorFindingsMax);
 }
 
-function endRemedy({ leaseRef, resources, state, gone }: LeaseCondition, endGone: EndGone): Remedy {
+/** `reason` null: only if the client is gone for certain. */
+function endRemedy({ leaseRef, resources, state, gone }: LeaseCondition, endLease: EndLease, reason: string | null): Remedy {
   const names = resources.map(({ name }) => name).join(', ');
   const fencing = state === 'waiting' ? [] : [`raise the mark of ${names} to a token that nobody gets`];
   const ending = state === 'waiting' ? `take lease ${leaseRef} out of the line` : `end lease ${leaseRef} as broken`;
+  const proof = `prove again that the client of lease ${leaseRef} is gone (${gone === 'session_ended' ? 'its session has ended' : 'silent for longer than its time to live'})`;
   return {
     fix: state === 'waiting' ? 'Take it out of the line.' : 'Fence, then end the lease: its holder is gone.',
-    steps: [
-      `prove again that the client of lease ${leaseRef} is gone (${gone === 'session_ended' ? 'its session has ended' : 'silent for longer than its time to live'})`,
-      ...fencing,
-      ending,
-    ],
+    steps: [...(reason === null ? [proof] : []), ...fencing, reason === null ? ending : `${ending}, although its client may be alive`],
     subject: subjectOf(resources[0]),
     leaseRef,
     carryOut: async (caller) => {
-      const came = await endGone(caller, leaseRef);
+      const came = await endLease(caller, leaseRef, reason);
       return [...fencing, came === 'ended' ? ending : `${ending}: as soon as the commit section that pins it has left`];
     },
   };
@@ -143,10 +142,15 @@ function evidenceOf(condition: LeaseCondition): Record<string, unknown> {
   };
 }
 
-function howToBreak({ state, gone, resources }: LeaseCondition): string | null {
+function howToBreak({ state, gone, resources }: LeaseCondition, id: string): string | null {
   if (state === 'ending') return 'Its end is decided and takes effect when the write that it still carries is settled.';
   if (gone !== null) return null;
-  return `The holder may be alive. POST /v1/admin/locks/break {"resource":${JSON.stringify(resources[0]?.name ?? '')},"reason":"...","grace_ms":0} breaks it, fencing first.`;
+  const resource = JSON.stringify(resources[0]?.name ?? '');
+  return (
+    `The holder may be alive. POST /v1/admin/locks/break {"resource":${resource},"reason":"...","grace_ms":60000} lets it finish what it does; ` +
+    `POST /v1/admin/doctor/fixes {"finding_id":"${id}","force":true,"reason":"..."} (fencegate doctor --fix --force ${id} --reason ...) ends this lease ` +
+    'at once. Either fences first.'
+  );
 }
 
 function subjectOf(resource: Resource | undefined): Remedy['subject'] {

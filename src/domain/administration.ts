@@ -42,6 +42,14 @@ export interface Finding {
   readonly fix: string | null;
 }
 
+export interface FixRequest {
+  readonly findingId: string;
+  readonly dryRun: boolean;
+  /** Also what harms a client that may be alive: an administrator's decision, with its reason. */
+  readonly force: boolean;
+  readonly reason: string | null;
+}
+
 export interface WaitForEdge {
   readonly waiterLeaseRef: string;
   readonly holderLeaseRef: string;
@@ -116,11 +124,8 @@ export interface Administration {
   /** Fences first. `graceMs` 0: at once. Rejects with `not_found` when nobody holds the resource. */
   breakLock(caller: Caller, request: { readonly resource: Resource; readonly reason: string; readonly graceMs: number }): Promise<BreakReport>;
   doctor(): Promise<DoctorReport>;
-  /** Rejects with `not_found` for a finding that is gone or has no fix. */
-  fix(
-    caller: Caller,
-    request: { readonly findingId: string; readonly dryRun: boolean },
-  ): Promise<{ readonly dryRun: boolean; readonly steps: readonly string[] }>;
+  /** Rejects with `not_found` for a finding that is gone, has no fix, or needs force. */
+  fix(caller: Caller, request: FixRequest): Promise<{ readonly dryRun: boolean; readonly steps: readonly string[] }>;
   fence(resource: Resource): Promise<FenceView>;
   rebase(caller: Caller, reason: string): Promise<RebaseReport>;
   /** Rejects with `volume_not_found`. */

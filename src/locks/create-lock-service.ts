@@ -73,8 +73,8 @@ export interface Locks {
   waitFor(): readonly WaitForEdge[];
   /** Every live lease as a diagnosis sees it, in no order. */
   conditions(): Iterable<LeaseCondition>;
-  /** Rejects with `not_found` unless the client of the lease is proven gone. */
-  endGone(caller: Caller, leaseRef: string): Promise<'ended' | 'pending'>;
+  /** Fenced first. Rejects with `not_found` when it has ended, or unless its client is proven gone or a `reason` is given. */
+  endLease(caller: Caller, leaseRef: string, reason: string | null): Promise<'ended' | 'pending'>;
   /** See `Coordination`. */
   nodes(): Promise<readonly CoordinatorNode[]>;
   removeOrphan(node: CoordinatorNode): Promise<boolean>;
@@ -119,7 +119,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
   const writes = new BrokenWrites(journal);
   const graces = new Graces({ clock, random, coordinator, table, desk, journal, writes, events, audit });
   const breaking = new BreakDesk({ clock, coordinator, desk, writes, graces });
-  const conditions = new LeaseConditions({ clock, random, table, desk });
+  const conditions = new LeaseConditions({ clock, random, table, desk, writes });
   const figures = new LockFigureBoard(coordinator, clock);
   const ownSessionRef = (caller: Caller, sessionId: string): string => sessions.own(caller, sessionId).terms.sessionRef;
   const present = (scope: WatchScope, sessionRef: string | null): Promise<readonly LockView[]> => views.present(scope, sessionRef);
@@ -138,7 +138,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
         .waitFor(LIMITS.waitForLinksMax)
         .map(({ waiter, blocker, resource }) => ({ waiterLeaseRef: waiter.leaseRef, holderLeaseRef: blocker.leaseRef, resource: resource.name })),
     conditions: () => conditions.all(),
-    endGone: (caller, leaseRef) => conditions.endGone(caller, leaseRef),
+    endLease: (caller, leaseRef, reason) => conditions.end(caller, leaseRef, reason),
     ...contactWith(coordination),
     figures: () => figures.read(),
     async restore(start, { above, comeBack }) {

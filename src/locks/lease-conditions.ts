@@ -1,12 +1,12 @@
 import type { LeaseCondition } from '../domain/administration.ts';
-import { auditDetail } from '../domain/audit-record.ts';
 import type { Clock, Random } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
+import type { BrokenWrites } from './broken-writes.ts';
 import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
-import type { Lease } from './lease-record.ts';
+import type { End, Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
 import { newBreakId } from './secret-id.ts';
 
@@ -15,6 +15,7 @@ export interface LeaseConditionsDeps {
   readonly random: Random;
   readonly table: LeaseTable;
   readonly desk: LeaseDesk;
+  readonly writes: BrokenWrites;
 }
 
 /** Live leases as a diagnosis sees them, and the end of one whose client is gone for certain (R22). */
@@ -32,23 +33,29 @@ export class LeaseConditions {
   }
 
   /**
-   * Fences, then ends a lease whose client is gone; the proof is judged again here. Rejects with `not_found` when it ended meanwhile or its
-   * client is not proven gone.
+   * Fences, then ends a lease: of a client that is gone, which is judged again here, or, for a reason that an administrator gives, of any.
+   * Rejects with `not_found` when it ended meanwhile, or without a reason when its client is not proven gone.
    * @returns `pending` when a commit section still pins it: its end is decided and takes effect when the section leaves.
    */
-  async endGone(caller: Caller, leaseRef: string): Promise<'ended' | 'pending'> {
-    const { clock, table, desk } = this.#deps;
-    const nowMs = desk.now();
+  async end(caller: Caller, leaseRef: string, reason: string | null): Promise<'ended' | 'pending'> {
+    const { clock, table, desk, writes } = this.#deps;
     const lease = table.byRef(leaseRef);
+    const details = lease === null ? null : await writes.details([lease], reason ?? 'doctor: its client is gone');
+    const nowMs = desk.now();
     if (lease === null || lease.phase === 'over') throw refuse('not_found', 'The lease has ended by itself.');
-    if (conditionOf(lease, nowMs).gone === null) throw refuse('not_found', 'Nothing proves any more that the client of this lease is gone.');
-    desk.end(lease, lease.phase === 'held' ? endKinds.broken(caller, auditDetail('doctor: its client is gone'), { operationId: newBreakId(this.#deps.random) }) : endKinds.cancelled(caller));
+    if (reason === null && conditionOf(lease, nowMs).gone === null)
+      throw refuse('not_found', 'Nothing proves any more that the client of this lease is gone.');
+    desk.end(lease, lease.phase === 'held' ? this.#broken(caller, details?.get(lease) ?? '') : endKinds.cancelled(caller));
     const ended = desk.endTold(lease).then(() => 'ended' as const);
     const late = new Promise<'pending'>((resolve) => clock.after(LIMITS.breakAnswerMs, () => resolve('pending')));
     const answer = await Promise.race([ended, late]);
     // Nobody is left to hear of a refusal of the journal; the end is tried again by whoever asks next.
     if (answer === 'pending') ended.catch(() => undefined);
     return answer;
+  }
+
+  #broken(caller: Caller, detail: string): End {
+    return endKinds.broken(caller, detail, { operationId: newBreakId(this.#deps.random) });
   }
 }
 

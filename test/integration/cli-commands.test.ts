@@ -287,7 +287,13 @@ describe('doctor, fences, backup, adoption', () => {
     const fixed = await here.run('doctor', '--fix');
     expect([fixed.code, fixed.stdout]).toEqual([0, expect.stringContaining('nothing is left')]);
     expect(existsSync(join(own, 'v/.fencegate/00000000000000000000000000000abc'))).toBe(false);
-    expect((await here.run('doctor', '--dry-run')).code).toBe(64);
+    for (const flags of [['--dry-run'], ['--force', 'x', '--reason', 'r'], ['--fix', '--force', 'x'], ['--fix', '--reason', 'r']])
+      expect((await here.run('doctor', ...flags)).code).toBe(64);
+    // One finding by its id, and a reason; what is not there needs no force.
+    expect(await here.run('doctor', '--fix', '--force', 'held_long.0', '--reason', 'host is down')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('There is no such finding now.'),
+    });
   });
 });
 

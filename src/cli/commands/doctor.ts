@@ -12,6 +12,8 @@ export interface DoctorFlags extends ConnectionFlags {
   readonly json?: boolean;
   readonly fix?: boolean;
   readonly dryRun?: boolean;
+  readonly force?: string;
+  readonly reason?: string;
 }
 
 interface Fixed {
@@ -23,9 +25,11 @@ interface Fixed {
 /** Ends with 0 unless a finding is of severity error; after `--fix`, unless one is left. */
 export function askDoctor(context: CommandContext, flags: DoctorFlags): Promise<number> {
   if (flags.dryRun === true && flags.fix !== true) throw new UsageError('--dry-run goes with --fix');
+  if (flags.force !== undefined && (flags.fix !== true || flags.reason === undefined)) throw new UsageError('--force goes with --fix and --reason');
+  if (flags.reason !== undefined && flags.force === undefined) throw new UsageError('--reason goes with --force');
   return withClient(context, flags, async (client, signal) => {
     const first = await client.administration.doctor({ signal });
-    const fixed = flags.fix === true ? await fix(client, first.findings, flags.dryRun === true, signal) : [];
+    const fixed = flags.fix === true ? await fix(client, first.findings, flags, signal) : [];
     const changed = fixed.some((one) => !one.dry_run);
     const report = changed ? await client.administration.doctor({ signal }) : first;
     if (flags.json === true) outJson(context.screen, flags.fix === true ? { ...report, fixed } : report);
@@ -34,7 +38,11 @@ export function askDoctor(context: CommandContext, flags: DoctorFlags): Promise<
   });
 }
 
-async function fix(client: FencegateClient, findings: readonly DoctorFinding[], dryRun: boolean, signal: AbortSignal): Promise<Fixed[]> {
+async function fix(client: FencegateClient, findings: readonly DoctorFinding[], flags: DoctorFlags, signal: AbortSignal): Promise<Fixed[]> {
+  const { dryRun = false, force: id, reason } = flags;
+  // Force means one lease, never whatever else is found.
+  if (id !== undefined && reason !== undefined)
+    return [{ finding_id: id, ...(await client.administration.fix(id, { dryRun, force: true, reason, signal })) }];
   const fixed: Fixed[] = [];
   for (const finding of findings) {
     if (finding.fix === null) continue;

@@ -32,8 +32,17 @@ export function addAdministrationCommands(program: Command, context: CommandCont
   withAnswer(program.command('doctor'))
     .description('what is wrong, with evidence; exit code 1 when a finding is of severity error')
     .option('--fix', 'carry out the fixes that are safe')
+    .option('--force <finding>', 'with --fix: only this one, and although its client may be alive; needs --reason')
+    .option('--reason <text>', 'with --force: why; goes into the audit log')
     .option('--dry-run', 'with --fix: only tell what would be done')
-    .addHelpText('after', examples('fencegate doctor', 'fencegate doctor --fix --dry-run'))
+    .addHelpText(
+      'after',
+      examples(
+        'fencegate doctor',
+        'fencegate doctor --fix --dry-run',
+        "fencegate doctor --fix --force held_long.0123456789abcdef --reason 'host is down'",
+      ),
+    )
     .action((flags: DoctorFlags) => run(async () => (await import('../commands/doctor.ts')).askDoctor(context, flags)));
 }
 

@@ -116,8 +116,15 @@ export const Doctor = Type.Object(
 );
 export type DoctorBody = Static<typeof Doctor>;
 export const FixBody = Type.Object(
-  { finding_id: Type.String({ minLength: 1, maxLength: 256 }), dry_run: Type.Optional(Type.Boolean({ description: 'Default false' })) },
-  { additionalProperties: false },
+  {
+    finding_id: Type.String({ minLength: 1, maxLength: 256 }),
+    dry_run: Type.Optional(Type.Boolean({ description: 'Default false' })),
+    force: Type.Optional(
+      Type.Boolean({ description: 'Also where evidence.needs_force says that the client may be alive; fenced first. Needs a reason. Default false' }),
+    ),
+    reason: Type.Optional(Reason),
+  },
+  { additionalProperties: false, title: 'FixFinding' },
 );
 export const FixAnswer = Type.Object({ dry_run: Type.Boolean(), steps: Type.Array(Type.String()) });
 

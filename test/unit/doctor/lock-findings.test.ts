@@ -32,8 +32,8 @@ const condition = (changes: Partial<LeaseCondition>): LeaseCondition => ({
   ...changes,
 });
 const ended: string[] = [];
-const endGone = async (_caller: unknown, leaseRef: string): Promise<'ended' | 'pending'> => {
-  ended.push(leaseRef);
+const endLease = async (_caller: unknown, leaseRef: string, reason: string | null): Promise<'ended' | 'pending'> => {
+  ended.push(reason === null ? leaseRef : `${leaseRef}: ${reason}`);
   return 'ended';
 };
 
@@ -41,7 +41,7 @@ describe('a lease held for longer than five minutes', () => {
   it('R32: is found with its age and owner, at five minutes and not before; of a holder that may be alive there is no fix but the call that breaks it', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A, { ttlMs: HOUR, clientId: 'batch-7' });
-    const look = () => heldLong([...lab.locks.conditions()], lab.locks.endGone);
+    const look = () => heldLong([...lab.locks.conditions()], lab.locks.endLease);
     lab.clock.advance(LIMITS.heldLongMs - 1);
     expect(look()).toEqual([]);
     lab.clock.advance(1);
@@ -64,12 +64,13 @@ describe('a lease held for longer than five minutes', () => {
       },
     });
     expect(found?.remedy).toBeNull();
-    await expect(lab.locks.endGone(admin, lease.leaseRef)).rejects.toMatchObject({ code: 'not_found' });
+    expect(found?.finding.evidence['how']).toContain(`{"finding_id":"${found?.finding.id}","force":true,`);
+    await expect(lab.locks.endLease(admin, lease.leaseRef, null)).rejects.toMatchObject({ code: 'not_found' });
     expect((await lab.lease(lease.leaseId)).state).toBe('held');
   });
 
   it('of a holder that is proven gone is ended by its fix', async () => {
-    const [found] = heldLong([condition({ gone: 'silent' })], endGone);
+    const [found] = heldLong([condition({ gone: 'silent' })], endLease);
     expect(found?.finding).toMatchObject({ fix: expect.stringContaining('Fence'), evidence: { needs_force: false, how: null } });
     expect(found?.remedy?.steps).toEqual([
       expect.stringContaining('prove again'),
@@ -80,15 +81,30 @@ describe('a lease held for longer than five minutes', () => {
     expect(ended).toEqual(['ref']);
   });
 
+  it('of a holder that may be alive is ended by force, for a reason: fenced first, and recorded with what it had written', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: HOUR });
+    lab.clock.advance(LIMITS.heldLongMs);
+    const [found] = heldLong([...lab.locks.conditions()], lab.locks.endLease);
+    const remedy = found?.forced?.('host is down');
+    expect(remedy?.steps).toEqual([expect.stringContaining('raise the mark of vol/a'), expect.stringContaining('although its client may be alive')]);
+    expect(await remedy?.carryOut(admin)).toHaveLength(2);
+    expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'broken', reason: 'broken' });
+    const record = lab.journal.records.find(({ action }) => action === 'lease_break');
+    expect(record).toMatchObject({ outcome: 'committed', principal: 'root', leaseRef: lease.leaseRef, detail: '{"reason":"host is down","committed":[]}' });
+    expect(record?.highWaterMark).toBeGreaterThan(tokenOf(lease));
+    await expect(remedy?.carryOut(admin)).rejects.toMatchObject({ code: 'not_found' });
+  });
+
   it('whose end is decided has no fix: it waits for the write that it carries', () => {
-    const [found] = heldLong([condition({ state: 'ending', gone: 'silent' })], endGone);
-    expect(found?.remedy).toBeNull();
-    expect(found?.finding.evidence['how']).toContain('Its end is decided');
+    const [found] = heldLong([condition({ state: 'ending', gone: 'silent' })], endLease);
+    expect([found?.remedy, found?.forced]).toEqual([null, null]);
+    expect(found?.finding.evidence).toMatchObject({ needs_force: false, how: expect.stringContaining('Its end is decided') });
   });
 
   it('shows each lease once, longest first, and a bounded number of them', () => {
     const many = Array.from({ length: LIMITS.doctorFindingsMax + 5 }, (_, i) => condition({ leaseRef: `r${i}`, ageMs: LIMITS.heldLongMs + i }));
-    const found = heldLong(many, endGone);
+    const found = heldLong(many, endLease);
     expect(found).toHaveLength(LIMITS.doctorFindingsMax);
     expect(found[0]?.finding.evidence['lease_ref']).toBe(`r${LIMITS.doctorFindingsMax + 4}`);
     expect(new Set(found.map(({ finding }) => finding.id)).size).toBe(found.length);
@@ -102,9 +118,9 @@ describe('a client that is proven gone', () => {
     const lease = await lab.acquire(A, { ttlMs: 30_000 });
     await lab.during(lab.acquire(A, { waitMs: 1, ttlMs: 20_000 }), 5, 1);
     clock.lateMs = 60_000;
-    expect(leftBehind([...lab.locks.conditions()], lab.locks.endGone)).toEqual([]);
+    expect(leftBehind([...lab.locks.conditions()], lab.locks.endLease)).toEqual([]);
     expect([...lab.locks.conditions()]).toEqual([]);
-    await expect(lab.locks.endGone(admin, lease.leaseRef)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(lab.locks.endLease(admin, lease.leaseRef, null)).rejects.toMatchObject({ code: 'not_found' });
     expect((await lab.lease(lease.leaseId)).state).toBe('expired');
   });
 
@@ -115,7 +131,7 @@ describe('a client that is proven gone', () => {
         condition({ leaseRef: 'two', gone: 'silent', ageMs: 5 }),
         condition({ gone: null }),
       ],
-      endGone,
+      endLease,
     );
     expect(found.map(({ finding: { code, severity, fix } }) => [code, severity, fix])).toEqual([
       ['contender_orphaned', 'error', 'Take it out of the line.'],
@@ -130,7 +146,7 @@ describe('a client that is proven gone', () => {
     const pin = lab.locks.writeLeases.pin(A, tokenOf(lease));
     lab.clock.advance(10_000);
     expect([...lab.locks.conditions()]).toMatchObject([{ state: 'ending', gone: 'silent', silentMs: 10_000 }]);
-    expect(await lab.during(lab.locks.endGone(admin, lease.leaseRef), 5_000)).toBe('pending');
+    expect(await lab.during(lab.locks.endLease(admin, lease.leaseRef, null), 5_000)).toBe('pending');
     pin.leave();
     expect((await lab.lease(lease.leaseId)).state).toBe('expired');
   });

@@ -189,7 +189,7 @@ describe('cases from public reports', () => {
     await expect(lab.acquire(A, { ttlMs: LIMITS.leaseTtlMsUnbounded })).rejects.toMatchObject({ code: 'ttl_out_of_range' });
     const vanished = await lab.acquire(A, { ttlMs: 600_000, clientId: 'vanished' });
     clock.advance(599_999);
-    const [found] = heldLong([...lab.locks.conditions()], lab.locks.endGone);
+    const [found] = heldLong([...lab.locks.conditions()], lab.locks.endLease);
     expect(found?.finding).toMatchObject({
       code: 'held_long',
       evidence: { client_id: 'vanished', held_ms: 599_999, silent_ms: 599_999, how: expect.stringContaining('/v1/admin/locks/break') },
