@@ -10,6 +10,7 @@ import { RETRY_RULES } from './retry-rules.ts';
 import { jitteredDelayMs, retrying } from './retrying.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import type { Transport } from './transport.ts';
+import { ttlOf } from './ttl-of.ts';
 
 export interface Acquisition {
   readonly resources: readonly string[];
@@ -107,7 +108,8 @@ export class Acquiring {
   }
 
   async #line(acquisition: Acquisition, first: Answered): Promise<Answered> {
-    const { lease_id: leaseId, ttl_ms: ttlMs } = first.lease;
+    const { lease_id: leaseId } = first.lease;
+    const ttlMs = ttlOf(first.lease);
     const { signal, maxHoldMs } = acquisition.options;
     const { clock } = this.#transport;
     const path = `/v1/leases/${encodeURIComponent(leaseId)}`;
@@ -148,15 +150,16 @@ export class Acquiring {
   async #counted({ options: { signal }, holdId }: Acquisition, answered: Answered): Promise<Counted> {
     const { lease, sentMs, fresh } = answered;
     const { clock } = this.#transport;
-    const untilMs = Math.max(sentMs + lease.expires_in_ms, fresh ? 0 : this.#keeper.renewedMs + lease.ttl_ms);
-    if (fresh || untilMs - clock.monotonicMs() > lease.ttl_ms / 2) return { lease, untilMs, grantedMs: sentMs };
+    const ttlMs = ttlOf(lease);
+    const untilMs = Math.max(sentMs + lease.expires_in_ms, fresh ? 0 : this.#keeper.renewedMs + ttlMs);
+    if (fresh || untilMs - clock.monotonicMs() > ttlMs / 2) return { lease, untilMs, grantedMs: sentMs };
     let renewedMs = 0;
     const attempt = (): Promise<Lease> => {
       renewedMs = clock.monotonicMs();
       return this.#transport.json<Lease>({ method: 'POST', path: `/v1/leases/${encodeURIComponent(lease.lease_id)}/renew`, signal });
     };
     try {
-      const renewed = await retrying(this.#transport, attempt, { keyed: true, signal, untilMs: clock.monotonicMs() + lease.ttl_ms });
+      const renewed = await retrying(this.#transport, attempt, { keyed: true, signal, untilMs: clock.monotonicMs() + ttlMs });
       return { lease: renewed, untilMs: renewedMs + renewed.expires_in_ms, grantedMs: sentMs };
     } catch (thrown) {
       await this.#leaveLine(lease.lease_id, holdId);

@@ -2,6 +2,7 @@ import { CLIENT_LIMITS } from './client-limits.ts';
 import type { ClientClock, ClientTimer } from './clock.ts';
 import type { Lease, LeaseMode } from './contract/answers.ts';
 import { FencegateError } from './errors.ts';
+import { ttlOf } from './ttl-of.ts';
 
 export type HeldLeaseState = 'held' | 'released' | 'lost';
 
@@ -50,11 +51,11 @@ export class HeldLease {
     this.#clock = clock;
     this.leaseId = lease.lease_id;
     this.leaseRef = lease.lease_ref;
-    this.sessionId = lease.session_id;
+    this.sessionId = lease.session_id ?? '';
     this.resources = lease.resources;
-    this.ttlMs = lease.ttl_ms;
-    this.marginMs = marginMs ?? defaultMarginMs(lease.ttl_ms);
-    this.#mode = lease.mode;
+    this.ttlMs = ttlOf(lease);
+    this.marginMs = marginMs ?? defaultMarginMs(this.ttlMs);
+    this.#mode = lease.mode ?? 'exclusive';
     this.#token = lease.fencing_token ?? '';
     this.#signedToken = lease.signed_token;
     this.#holdUntilMs = holdUntilMs;
@@ -133,7 +134,7 @@ export class HeldLease {
   }
 
   converted(lease: Lease): void {
-    this.#mode = lease.mode;
+    this.#mode = lease.mode ?? this.#mode;
     this.#token = lease.fencing_token ?? this.#token;
     this.#signedToken = lease.signed_token;
   }

@@ -6,6 +6,7 @@ import type { HeldLeaseState } from './held-lease.ts';
 import { HeldLease } from './held-lease.ts';
 import type { LeaseStanding } from './lease-handle.ts';
 import type { Transport } from './transport.ts';
+import { ttlOf } from './ttl-of.ts';
 
 export interface InheritedFacts {
   readonly resource: string;
@@ -103,7 +104,7 @@ export class InheritedLease implements LeaseStanding {
         holdUntilMs: Number.POSITIVE_INFINITY,
         marginMs: null,
       });
-      this.#lookAgain(answer.ttl_ms);
+      this.#lookAgain(ttlOf(answer));
     } else this.#lease.renewed(sentMs, answer.expires_in_ms);
     if (answer.state !== 'held' || answer.fencing_token !== this.#token) this.#lease.lose(answer.reason ?? answer.state, 'gateway');
     this.#lease.assertHeld();

@@ -10,6 +10,7 @@ import { CANCELLABLE, RENEW_OPTIONS, UNATTENDED_OPTIONS } from './option-checks.
 import { RETRY_RULES } from './retry-rules.ts';
 import { retrying } from './retrying.ts';
 import { type Transport, wasNeverSent } from './transport.ts';
+import { ttlOf } from './ttl-of.ts';
 
 export interface UnattendedLeaseOptions {
   /** Default `exclusive`. */
@@ -114,8 +115,10 @@ export class UnattendedLeases {
   }
 
   /** Keeps the place in line over cut connections, for as long as it can still be there. */
-  #poll({ lease_id: id, ttl_ms: ttlMs }: Lease, restMs: number, signal: AbortSignal | undefined): Promise<Lease> {
+  #poll(lease: Lease, restMs: number, signal: AbortSignal | undefined): Promise<Lease> {
     const { clock } = this.#transport;
+    const { lease_id: id } = lease;
+    const ttlMs = ttlOf(lease);
     const waitMs = Math.min(CLIENT_LIMITS.pollWaitMs, ttlMs / 2, restMs);
     const query = { wait_ms: Math.ceil(waitMs) };
     const attempt = (): Promise<Lease> => this.#transport.json<Lease>({ method: 'GET', path: pathOf(id), query, waitMs, signal });

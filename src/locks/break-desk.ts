@@ -44,7 +44,13 @@ export class BreakDesk {
       return this.#report(resource, holders);
     }
     const { deadline, operations } = await graces.announce(caller, request, meant);
-    return { resource, state: 'breaking', highWaterMark: null, deadline, leases: await writes.broken(holders, (lease) => operations.get(lease) ?? null) };
+    return {
+      resource,
+      state: 'breaking',
+      highWaterMark: null,
+      deadline,
+      leases: await writes.broken(holders, (lease) => operations.get(lease) ?? null),
+    };
   }
 
   /** Waits a moment for a commit section that still pins a lease; then the answer is that it is pending. */

@@ -173,7 +173,20 @@ function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts
   const converting = new Converting({ clock, coordinator, desk, ledger, assertContact });
   const gate = new ReconnectGate(clock, random);
   const holding = new Holding({ desk, ledger });
-  const acquiring = new Acquiring({ clock, random, leaseIds, assertContact, policy, coordinator, desk, ledger, sessions, views, converting, holding });
+  const acquiring = new Acquiring({
+    clock,
+    random,
+    leaseIds,
+    assertContact,
+    policy,
+    coordinator,
+    desk,
+    ledger,
+    sessions,
+    views,
+    converting,
+    holding,
+  });
   const renewing = new Renewing({ clock, table, ledger, gate, policy });
   const sessionDesk = new SessionDesk({ clock, sessions, table, desk, ledger, gate });
   const asked = { acquiring, converting, renewing, holding, sessionDesk };

@@ -234,7 +234,17 @@ export class Graces {
     const owner = { principal: by.principal, clientId: by.clientId, leaseRef };
     const detail = auditDetail(reason);
     const mark = this.#deps.coordinator.look(key)?.mark ?? token;
-    const record = this.#deps.audit.draft({ action: 'lease_break', resource: null, outcome: 'committed', caller, owner, token, mark, detail, operationId });
+    const record = this.#deps.audit.draft({
+      action: 'lease_break',
+      resource: null,
+      outcome: 'committed',
+      caller,
+      owner,
+      token,
+      mark,
+      detail,
+      operationId,
+    });
     return { ...record, volume, path };
   }
 }

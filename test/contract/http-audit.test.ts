@@ -190,7 +190,11 @@ test('administration answers in the words of the contract', async () => {
   });
   await api().post('/v1/admin/doctor/fixes').send({ finding_id: 'gone' }).expect(404);
   await api().post('/v1/admin/doctor/fixes').send({ finding_id: 'f', force: true, reason: 'host is down' }).expect(200);
-  for (const body of [{ finding_id: 'f', force: true }, { finding_id: 'f', force: true, reason: '' }, { finding_id: 'f', force: 'yes' }])
+  for (const body of [
+    { finding_id: 'f', force: true },
+    { finding_id: 'f', force: true, reason: '' },
+    { finding_id: 'f', force: 'yes' },
+  ])
     await api().post('/v1/admin/doctor/fixes').send(body).expect(400);
   expect((await api().get('/v1/admin/fences/demo/a.txt').expect(200)).body).toEqual({
     resource: 'demo/a.txt',

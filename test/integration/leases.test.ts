@@ -48,6 +48,7 @@ describe('the answer to POST /v1/leases', () => {
       queue_position: null,
       acquired_znode_path: expect.any(String),
       reason: null,
+      cycle: null,
       metadata: { job: 7 },
     });
     const again = await gateway.client.send('GET', answer.headers['location'] ?? '');

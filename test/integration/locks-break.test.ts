@@ -45,7 +45,12 @@ describe('a break', () => {
     });
     const { leases } = jsonOf<{ leases: { operation_id: string }[] }>(answer);
     const operation = await gateway.client.send('GET', `/v1/operations/${leases[0]?.operation_id}`);
-    expect(jsonOf(operation)).toMatchObject({ action: 'lease_break', resource: 'forever/job', outcome: 'committed', fencing_token: stuck.fencing_token });
+    expect(jsonOf(operation)).toMatchObject({
+      action: 'lease_break',
+      resource: 'forever/job',
+      outcome: 'committed',
+      fencing_token: stuck.fencing_token,
+    });
     expect(BigInt(jsonOf<LeaseJson>(await waiting).fencing_token)).toBeGreaterThan(BigInt(fence));
     expect(await locks.lease(stuck)).toMatchObject({ state: 'broken', reason: 'broken' });
     expect(await gateway.client.audit({ action: 'lease_break', path: 'job' })).toMatchObject([

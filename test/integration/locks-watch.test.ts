@@ -48,6 +48,7 @@ describe('a watch of one resource', () => {
       mode: 'exclusive',
       fencing_token: held.fencing_token,
       reason: null,
+      cycle: null,
     });
     expect(events[5]?.data['reason']).toContain('maintenance');
     expect(events[6]?.data).toMatchObject({ lease_ref: second.lease_ref, fencing_token: second.fencing_token, reason: 'broken' });

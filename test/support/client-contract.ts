@@ -72,7 +72,7 @@ const OBJECTS: Readonly<Record<string, Schema>> = {
 
 const values = (schema: Schema): readonly unknown[] => schema.enum ?? [];
 const LISTS: Readonly<Record<string, readonly unknown[]>> = {
-  LeaseMode: values(Lease.properties.mode),
+  LeaseMode: values(Lease.properties.mode).filter((mode) => mode !== null),
   LeaseState: values(Lease.properties.state),
   LockEventType: LOCK_EVENT_TYPES,
   AuditAction: AUDIT_ACTIONS,

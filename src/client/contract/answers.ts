@@ -59,24 +59,32 @@ export interface Problem {
   readonly request_id: string;
 }
 
+export interface CycleMember {
+  readonly lease_ref: string;
+  readonly client_id: string | null;
+  /** null in an event: outside the scope of who watches */
+  readonly waits_for: string | null;
+}
+
 export interface Lease {
   readonly lease_id: string;
   /** Names the lease to everybody else */
   readonly lease_ref: string;
   /** null for a lease over several */
   readonly resource: string | null;
+  /** Empty, and mode, session_id, priority and ttl_ms null, of a wait that ended before a restart: waits are not stored. Its id alone says that it was one */
   readonly resources: readonly string[];
-  readonly mode: LeaseMode;
+  readonly mode: LeaseMode | null;
   readonly state: LeaseState;
   /** Fencing token, decimal */
   readonly fencing_token: string | null;
   readonly signed_token: string | null;
   readonly client_id: string | null;
-  readonly session_id: string;
-  readonly priority: number;
+  readonly session_id: string | null;
+  readonly priority: number | null;
   readonly hold_count: number;
   readonly hold_id: string | null;
-  readonly ttl_ms: number;
+  readonly ttl_ms: number | null;
   readonly expires_in_ms: number;
   /** RFC 3339 UTC */
   readonly lease_expires_at: string | null;
@@ -85,8 +93,10 @@ export interface Lease {
   /** 1 = next */
   readonly queue_position: number | null;
   readonly acquired_znode_path: string | null;
-  /** Why it ended; of a held one `breaking` while an administrator ends it after a grace: expires_in_ms goes no further */
+  /** Why it ended. Of a held one: `breaking` while an administrator ends it after a grace, expires_in_ms goes no further; why its upgrade failed, `upgrade_lost` when that waited at a restart of the gateway. The next conversion takes the latter away */
   readonly reason: string | null;
+  /** The waits that went round when it, or its upgrade, gave way to a deadlock (reason `deadlock`) */
+  readonly cycle: readonly CycleMember[] | null;
   readonly metadata: Readonly<Record<string, unknown>> | null;
 }
 
@@ -156,8 +166,10 @@ export interface Lock {
   /** Highest token granted here */
   readonly high_water_mark: string | null;
   readonly holders: readonly LockParty[];
+  /** In the order in which they will be served; first a holder that asks to become exclusive */
   readonly waiters: readonly LockParty[];
   readonly queue_length: number;
+  /** For who would come now and ask for it alone: the average hold of this gateway for each turn before it, for the present holder at least as long again as it has held; no longer than max_hold_ms and a grace allow. An estimate, no promise. null: nothing has been held yet, or another recipe holds */
   readonly wait_estimate_ms: number | null;
   /** What is left of a lock-delay; 0: not held back */
   readonly held_back_ms: number;
@@ -294,9 +306,9 @@ export interface AuditRecord {
   readonly count: number;
   readonly previous_hash: string;
   readonly hash: string;
-  /** Of an administrator's decision; null in all other records */
+  /** Of an administrator's decision or a deadlock; null in all other records */
   readonly detail: {
-    /** As it was given */
+    /** As it was given; deadlock of a deadlock */
     readonly reason: string;
     /** What a broken lease had written when the break was decided, oldest first, at most 100; its lease_ref finds all of it */
     readonly committed?: readonly {
@@ -308,6 +320,8 @@ export interface AuditRecord {
       readonly etag_before: string | null;
       readonly etag_after: string | null;
     }[];
+    /** Of a deadlock: the waits that went round */
+    readonly cycle?: readonly CycleMember[];
   } | null;
 }
 
@@ -371,6 +385,8 @@ export interface BreakReport {
     readonly mode: LeaseMode;
     /** Fencing token, decimal */
     readonly fencing_token: string;
+    /** Of the break: finds its records, and what came of it at /v1/operations; null when the lease was being ended already */
+    readonly operation_id: string | null;
     readonly committed: readonly {
       readonly operation_id: string;
       readonly action: string;

@@ -37,7 +37,9 @@ export const BreakAnswer = Type.Object({
       client_id: nullableString(),
       mode: answerOneOf(['exclusive', 'shared'] as const),
       fencing_token: token(),
-      operation_id: nullableString('Of the break: finds its records, and what came of it at /v1/operations; null when the lease was being ended already'),
+      operation_id: nullableString(
+        'Of the break: finds its records, and what came of it at /v1/operations; null when the lease was being ended already',
+      ),
       committed: Type.Array(CommittedWriteBody),
     }),
   ),

@@ -91,7 +91,12 @@ describe('a lease held for longer than five minutes', () => {
     expect(await remedy?.carryOut(admin)).toHaveLength(2);
     expect(await lab.lease(lease.leaseId)).toMatchObject({ state: 'broken', reason: 'broken' });
     const record = lab.journal.records.find(({ action }) => action === 'lease_break');
-    expect(record).toMatchObject({ outcome: 'committed', principal: 'root', leaseRef: lease.leaseRef, detail: '{"reason":"host is down","committed":[]}' });
+    expect(record).toMatchObject({
+      outcome: 'committed',
+      principal: 'root',
+      leaseRef: lease.leaseRef,
+      detail: '{"reason":"host is down","committed":[]}',
+    });
     expect(record?.highWaterMark).toBeGreaterThan(tokenOf(lease));
     await expect(remedy?.carryOut(admin)).rejects.toMatchObject({ code: 'not_found' });
   });

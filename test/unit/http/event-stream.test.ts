@@ -14,6 +14,7 @@ const event = (seq: number, resource: string): LockEvent => ({
   mode: 'shared',
   fencingToken: null,
   reason: null,
+  cycle: null,
 });
 
 test('R19: a comment goes out while nothing happens, and an event that comes meanwhile is not lost', async () => {

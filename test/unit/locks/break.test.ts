@@ -17,7 +17,16 @@ describe.each(COORDINATORS)('breaking a lock ($coordinator)', ({ LockLab }) => {
     expect(report).toMatchObject({
       state: 'broken',
       deadline: null,
-      leases: [{ leaseRef: lease.leaseRef, clientId: 'batch', mode: 'exclusive', fencingToken: lease.fencingToken, operationId: expect.any(String), committed: [] }],
+      leases: [
+        {
+          leaseRef: lease.leaseRef,
+          clientId: 'batch',
+          mode: 'exclusive',
+          fencingToken: lease.fencingToken,
+          operationId: expect.any(String),
+          committed: [],
+        },
+      ],
     });
     expect(report.highWaterMark).toBeGreaterThan(tokenOf(lease));
     const next = await waiter;

@@ -137,12 +137,20 @@ describe.each(COORDINATORS)('a deadlock ($coordinator)', ({ LockLab }) => {
     expect(await poll).toMatchObject({ mode: 'shared', reason: 'deadlock', cycle: RING });
     const records = lab.journal.records.filter(({ action }) => action === 'deadlock');
     expect(records).toMatchObject([
-      { outcome: 'committed', code: 'deadlock', path: 'a', leaseRef: mine.leaseRef, fencingToken: mine.fencingToken, clientId: 'one', durationMs: 50 },
+      {
+        outcome: 'committed',
+        code: 'deadlock',
+        path: 'a',
+        leaseRef: mine.leaseRef,
+        fencingToken: mine.fencingToken,
+        clientId: 'one',
+        durationMs: 50,
+      },
     ]);
     const { cycle } = await lab.lease(mine.leaseId);
     expect(JSON.parse(records[0]?.detail ?? '')).toEqual({ reason: 'deadlock', cycle: cycleMembers(cycle ?? []) });
     const seen: unknown[] = [];
-    for (let event = await events.next(); seen.length < 3; event = await events.next()) seen.push(event.value);
+    while (seen.length < 3) seen.push((await events.next()).value);
     expect(seen.at(-1)).toMatchObject({ type: 'deadlock', leaseRef: mine.leaseRef, mode: 'shared', reason: 'deadlock', cycle: RING });
     leave.abort();
   });
