@@ -173,8 +173,9 @@ export class Acquiring {
       known.holds.add(holdId);
       return known;
     }
-    const holdUntilMs = grantedMs + (maxHoldMs ?? Number.POSITIVE_INFINITY);
-    const lease = new HeldLease({ clock: this.#transport.clock, lease: answer, untilMs, holdUntilMs, marginMs: marginMs ?? null });
+    const { clock } = this.#transport;
+    const holdMs = maxHoldMs ?? Number.POSITIVE_INFINITY;
+    const lease = new HeldLease({ clock, lease: answer, untilMs, grantedMs, holdMs, marginMs: marginMs ?? null });
     lease.holds.add(holdId);
     this.#held.set(lease.leaseId, lease);
     lease.onEnd(() => void this.#held.delete(lease.leaseId));

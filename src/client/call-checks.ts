@@ -123,7 +123,7 @@ function oneOf(value: unknown, name: string, words: readonly string[]): void {
   if (typeof value !== 'string' || !words.includes(value)) throw wrongKind(name, words.map((word) => `'${word}'`).join(' or '), value);
 }
 
-function outOfRange(name: string, expected: string, value: unknown): RangeError {
+export function outOfRange(name: string, expected: string, value: unknown): RangeError {
   return Object.assign(new RangeError(`${name} must be ${expected}; got ${String(value)}`), { code: CODE });
 }
 

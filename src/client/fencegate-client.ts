@@ -4,6 +4,7 @@ import { guarded } from './client-events.ts';
 import type { BreakOptions, Cancellable, FencegateClientOptions, WatchOptions, WatchTarget } from './client-options.ts';
 import { SystemClientClock } from './clock.ts';
 import type { AuditChain, AuditRecord, BreakReport, Lock, Operation, Volume } from './contract/answers.ts';
+import { BOUNDS } from './contract/bounds.ts';
 import { FencegateError } from './errors.ts';
 import { FileCalls } from './file-calls.ts';
 import { FileReads } from './file-reads.ts';
@@ -11,6 +12,7 @@ import { FileWrites } from './file-writes.ts';
 import { InheritedLease } from './inherited-lease.ts';
 import { LeaseDesk } from './lease-desk.ts';
 import type { LeaseHandle } from './lease-handle.ts';
+import { checkMargin } from './lease-margin.ts';
 import type { LeaseOptions } from './lease-options.ts';
 import {
   AUDIT_FILTER,
@@ -106,6 +108,7 @@ export class FencegateClient extends FileCalls {
   async lease(resource: string | readonly string[], options: LeaseOptions = {}): Promise<LeaseHandle> {
     resources(resource, 'resource');
     checkOptions(options, LEASE_OPTIONS);
+    checkMargin(options, this.#keeper.defaultTtlMs ?? BOUNDS.leaseTtlMsDefault);
     return this.#leases.lease(typeof resource === 'string' ? [resource] : resource, options);
   }
 

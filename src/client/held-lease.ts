@@ -1,7 +1,8 @@
-import { CLIENT_LIMITS } from './client-limits.ts';
+import { setMaxListeners } from 'node:events';
 import type { ClientClock, ClientTimer } from './clock.ts';
 import type { Lease, LeaseMode } from './contract/answers.ts';
 import { FencegateError } from './errors.ts';
+import { defaultMarginMs } from './lease-margin.ts';
 import { ttlOf } from './ttl-of.ts';
 
 export type HeldLeaseState = 'held' | 'released' | 'lost';
@@ -14,8 +15,9 @@ export interface HeldLeaseParts {
   readonly lease: Lease;
   /** By the own clock: until when the gateway certainly keeps the lease. */
   readonly untilMs: number;
-  /** The longest hold is over then, however often it is renewed; infinite for none. */
-  readonly holdUntilMs: number;
+  readonly grantedMs: number;
+  /** The longest hold, from then on, however often it is renewed; infinite for none. */
+  readonly holdMs: number;
   readonly marginMs: number | null;
 }
 
@@ -41,25 +43,28 @@ export class HeldLease {
   #untilMs: number;
   /** However often it is renewed. */
   #holdUntilMs: number;
-  #breaking = false;
+  /** What ends it then. */
+  #holdEnd: 'max_hold' | 'broken' = 'max_hold';
   #state: HeldLeaseState = 'held';
   #loss: FencegateError | null = null;
   #lostBy: LostBy | null = null;
   #timer: ClientTimer | null = null;
 
-  constructor({ clock, lease, untilMs, holdUntilMs, marginMs }: HeldLeaseParts) {
+  constructor({ clock, lease, untilMs, grantedMs, holdMs, marginMs }: HeldLeaseParts) {
     this.#clock = clock;
     this.leaseId = lease.lease_id;
     this.leaseRef = lease.lease_ref;
     this.sessionId = lease.session_id ?? '';
     this.resources = lease.resources;
     this.ttlMs = ttlOf(lease);
-    this.marginMs = marginMs ?? defaultMarginMs(this.ttlMs);
+    this.marginMs = marginMs ?? defaultMarginMs(this.ttlMs, holdMs);
     this.#mode = lease.mode ?? 'exclusive';
     this.#token = lease.fencing_token ?? '';
     this.#signedToken = lease.signed_token;
-    this.#holdUntilMs = holdUntilMs;
-    this.#untilMs = Math.min(untilMs, holdUntilMs);
+    this.#holdUntilMs = grantedMs + holdMs;
+    this.#untilMs = Math.min(untilMs, this.#holdUntilMs);
+    // One listener for each write that is under way.
+    setMaxListeners(0, this.signal);
     this.#arm();
   }
 
@@ -89,8 +94,7 @@ export class HeldLease {
   }
 
   get state(): HeldLeaseState {
-    if (this.#state === 'held' && this.remainingMs <= 0)
-      this.lose(this.#breaking && this.#untilMs === this.#holdUntilMs ? 'broken' : 'expired', 'clock');
+    if (this.#state === 'held' && this.remainingMs <= 0) this.lose(this.#untilMs === this.#holdUntilMs ? this.#holdEnd : 'expired', 'clock');
     return this.#state;
   }
 
@@ -127,7 +131,7 @@ export class HeldLease {
   /** An administrator breaks it then at the latest; nothing moves that. */
   breaksBy(untilMs: number): void {
     if (this.state !== 'held') return;
-    this.#breaking = true;
+    if (untilMs < this.#holdUntilMs) this.#holdEnd = 'broken';
     this.#holdUntilMs = Math.min(untilMs, this.#holdUntilMs);
     this.#untilMs = Math.min(this.#untilMs, this.#holdUntilMs);
     this.#arm();
@@ -171,10 +175,6 @@ export class HeldLease {
     // Looking at the state is what loses it.
     this.#timer = this.#clock.after(this.remainingMs, () => this.state === 'held' && this.#arm());
   }
-}
-
-function defaultMarginMs(ttlMs: number): number {
-  return Math.min(CLIENT_LIMITS.marginMsMax, Math.max(CLIENT_LIMITS.marginMsMin, ttlMs * CLIENT_LIMITS.marginPart));
 }
 
 function lossOf(token: string, reason: string, by: LostBy): FencegateError {

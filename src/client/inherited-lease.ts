@@ -101,7 +101,8 @@ export class InheritedLease implements LeaseStanding {
         clock,
         lease: answer,
         untilMs: sentMs + answer.expires_in_ms,
-        holdUntilMs: Number.POSITIVE_INFINITY,
+        grantedMs: sentMs,
+        holdMs: Number.POSITIVE_INFINITY,
         marginMs: null,
       });
       this.#lookAgain(ttlOf(answer));

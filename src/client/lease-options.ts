@@ -8,7 +8,7 @@ export interface LeaseOptions {
   readonly waitMs?: number;
   /** How long the lease lives without a sign of this process; 1 000 to 3 600 000, default 30 000. The client renews it well before. */
   readonly ttlMs?: number;
-  /** Ends the lease however often it is renewed. Default: none but the volume's. */
+  /** Ends the lease however often it is renewed; more than the margin. Default: none but the volume's. */
   readonly maxHoldMs?: number;
   /** 0 to 9, default 5. A more important one passes others in line, a bounded number of times. */
   readonly priority?: number;
@@ -16,7 +16,7 @@ export interface LeaseOptions {
   readonly lockDelayMs?: number;
   /** Up to 4 096 bytes of JSON that operators see with the lease. */
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** How much too early the lease counts as over here. Default a tenth of its time to live, 100 to 3 000. */
+  /** How much too early the lease counts as over here; at most half of its time to live. Default a tenth of that, or of `maxHoldMs` where it is less; 100 to 3 000. */
   readonly marginMs?: number;
   /** Gives the wait up, and leaves the line. */
   readonly signal?: AbortSignal;

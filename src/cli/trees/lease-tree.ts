@@ -44,8 +44,8 @@ function withLeaseTimes(command: Command): Command {
   return command
     .option('--wait <duration>', 'how long to stand in line; 0 tries once; default 30s', duration)
     .option('--ttl <duration>', 'how long the lease outlives us; 1s to 1h, default 30s', duration)
-    .option('--grace <duration>', 'from SIGTERM to SIGKILL, both before the lease can end; default 5s, or a sixth of --ttl', duration)
-    .option('--max-hold <duration>', 'end the lease then, however long the command takes', duration)
+    .option('--grace <duration>', 'from SIGTERM to SIGKILL, both before the lease can end; default 5s, or a sixth of --ttl or --max-hold', duration)
+    .option('--max-hold <duration>', 'end the lease then, however long the command takes, and the command in time before', duration)
     .option('--priority <number>', '0 to 9; passes others in line, a bounded number of times; default 5', wholeNumber(0, 9));
 }
 

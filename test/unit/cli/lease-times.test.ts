@@ -13,6 +13,15 @@ describe('the times of a command under a lease', () => {
     expect(() => leaseTimes({ ttl: 10_000, grace: 5_000 })).toThrow(new UsageError('a grace of 5s needs a lease of 15s or more; write --ttl 15s'));
   });
 
+  it('a longest hold shortens what is not given, and one that would leave the command no time is refused with what it must be longer than', () => {
+    expect(leaseTimes({ maxHold: 6_000 })).toEqual({ ttlMs: 30_000, graceMs: 1_000, marginMs: 1_600 });
+    expect(() => leaseTimes({ maxHold: 2_000, grace: 5_000 })).toThrow(
+      new UsageError('--max-hold 2s leaves the command no time: it is ended 5.2s before; write a longer one, or a shorter --grace'),
+    );
+    expect(() => leaseTimes({ maxHold: 5_500, grace: 5_000 })).toThrow(UsageError);
+    expect(leaseTimes({ maxHold: 5_600, grace: 5_000 }).marginMs).toBe(5_560);
+  });
+
   it('the whole grace lies before the end of the lease, and a renewal in time still before the margin', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1_000, max: 3_600_000 }), fc.integer({ min: 0, max: 1_000 }), (ttl, part) => {

@@ -190,7 +190,12 @@ describe('the time of a lease', () => {
     await (await wire.next('POST /v1/sessions/session/heartbeat')).answer(200, heartbeat);
     expect(lease.remainingMs).toBe(5_000 - 100 - 3_400);
     await clock.advanceAsync(1_500);
-    expect(lease.signal.aborted).toBe(true);
+    expect(lease.signal.reason).toMatchObject({ code: 'lease_lost', members: { reason: 'max_hold', lost_by: 'clock' } });
+  });
+
+  it('has a margin that a short longest hold leaves room for', async () => {
+    const lease = await held(lab(), { maxHoldMs: 2_000 });
+    expect(lease.remainingMs).toBe(1_800);
   });
 
   it('R25: is judged before each write, also when no timer could run', async () => {
