@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import { wrongKind } from './call-checks.ts';
 
 /**
@@ -23,13 +25,31 @@ export interface BodySource {
   /** Whether `open` may be called now. */
   readonly available: () => boolean;
   readonly open: () => AsyncIterable<Uint8Array>;
+  /** The same bytes come each time, as far as this process can know. */
+  readonly isFixed: boolean;
+}
+
+/** Hashed in pieces, so that heartbeats are sent meanwhile. */
+const PIECE_BYTES = 1_048_576;
+
+/** Of what a fixed source yields. */
+export async function sha256Of(source: BodySource): Promise<Buffer> {
+  const hash = createHash('sha256');
+  for await (const chunk of source.open()) {
+    for (let from = 0; from < chunk.byteLength; from += PIECE_BYTES) {
+      hash.update(chunk.subarray(from, from + PIECE_BYTES));
+      if (chunk.byteLength > PIECE_BYTES) await turn();
+    }
+  }
+  return hash.digest();
 }
 
 /** `sizeBytes` is for streams, which do not know their length; without it they are sent in chunks. Rejects with `TypeError` for what is no body, and when a local file is not there. */
 export async function bodySource(body: FileBody, sizeBytes?: number): Promise<BodySource> {
   if (typeof body === 'string') return bytesSource(Buffer.from(body));
   if (body instanceof Uint8Array) return bytesSource(body);
-  if (typeof body === 'function') return { sizeBytes: sizeBytes ?? null, available: () => true, open: () => checked(body(), sizeBytes) };
+  if (typeof body === 'function')
+    return { sizeBytes: sizeBytes ?? null, available: () => true, open: () => checked(body(), sizeBytes), isFixed: false };
   if (typeof body !== 'object' || body === null || ArrayBuffer.isView(body)) throw wrongKind('body', BODY, body);
   if ('path' in body && typeof body.path === 'string' && !(Symbol.asyncIterator in body)) return localSource(body.path);
   if (!isIterable(body)) throw wrongKind('body', BODY, body);
@@ -44,7 +64,7 @@ function bytesSource(bytes: Uint8Array): BodySource {
   async function* open(): AsyncGenerator<Uint8Array> {
     if (bytes.byteLength > 0) yield bytes;
   }
-  return { sizeBytes: bytes.byteLength, available: () => true, open };
+  return { sizeBytes: bytes.byteLength, available: () => true, open, isFixed: true };
 }
 
 async function localSource(path: string): Promise<BodySource> {
@@ -52,7 +72,7 @@ async function localSource(path: string): Promise<BodySource> {
   // A file that grows meanwhile is sent as long as it was.
   const open = (): AsyncIterable<Uint8Array> =>
     size === 0 ? bytesSource(new Uint8Array()).open() : checked(createReadStream(path, { end: size - 1 }), size);
-  return { sizeBytes: size, available: () => true, open };
+  return { sizeBytes: size, available: () => true, open, isFixed: true };
 }
 
 function streamSource(stream: ByteStream, sizeBytes: number | undefined): BodySource {
@@ -61,7 +81,7 @@ function streamSource(stream: ByteStream, sizeBytes: number | undefined): BodySo
     used = true;
     return checked(stream, sizeBytes);
   };
-  return { sizeBytes: sizeBytes ?? null, available: () => !used, open };
+  return { sizeBytes: sizeBytes ?? null, available: () => !used, open, isFixed: false };
 }
 
 /** A length that is promised is kept: neither a byte more nor one less is sent as if it were whole. */

@@ -4,7 +4,7 @@ import { STATUS_BY_CODE } from './contract/codes.ts';
 import { FencegateError, isFencegateError } from './errors.ts';
 import type { HeldLease } from './held-lease.ts';
 import { JoinedSignal } from './joined-signal.ts';
-import type { ConvertOptions } from './lease-handle.ts';
+import type { ConvertOptions } from './lease-standing.ts';
 import type { LocalLine, Place } from './local-line.ts';
 import type { Transport } from './transport.ts';
 

@@ -1,8 +1,7 @@
 import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { FencegateError } from './errors.ts';
-import { type OpenAnswer, reasonOf, unreachable } from './transport.ts';
+import type { OpenAnswer, Transport } from './transport.ts';
 import type { Progress } from './upload-exchange.ts';
 
 /**
@@ -23,16 +22,19 @@ export class FileDownload implements AsyncIterable<Uint8Array> {
   /** `bytes 0-9/100`; `null` for the whole file. */
   readonly contentRange: string | null;
   readonly #answer: OpenAnswer;
+  readonly #transport: Pick<Transport, 'broken'>;
   readonly #signal: AbortSignal | undefined;
   readonly #onProgress: ((progress: Progress) => void) | undefined;
 
   constructor(
     answer: OpenAnswer,
+    transport: Pick<Transport, 'broken'>,
     options: { readonly signal?: AbortSignal | undefined; readonly onProgress?: ((progress: Progress) => void) | undefined },
   ) {
     const { headers, status } = answer.response;
     const length = headers.get('content-length');
     this.#answer = answer;
+    this.#transport = transport;
     this.#signal = options.signal;
     this.#onProgress = options.onProgress;
     this.status = status;
@@ -90,7 +92,7 @@ export class FileDownload implements AsyncIterable<Uint8Array> {
   }
 
   /**
-   * Drops the connection. Nothing more comes.
+   * Drops the connection. Nothing more comes. Throws nothing, and may be called again.
    *
    * @example
    * const download = await client.get('scans/0001.tif');
@@ -111,9 +113,7 @@ export class FileDownload implements AsyncIterable<Uint8Array> {
         yield chunk;
       }
     } catch (thrown) {
-      if (this.#signal?.aborted === true) throw this.#signal.reason;
-      if (thrown instanceof FencegateError) throw thrown;
-      throw unreachable(reasonOf(thrown), thrown, { bytes_received: transferredBytes });
+      throw this.#transport.broken(thrown, this.#signal, { bytes_received: transferredBytes });
     } finally {
       this.#answer.done();
     }

@@ -56,7 +56,7 @@ export class FencegateError extends Error {
 }
 
 /**
- * Whether `thrown` is a `FencegateError`, of one of `codes` when some are given.
+ * Whether `thrown` is a `FencegateError`, of one of `codes` when some are given. Throws nothing.
  *
  * @example
  * if (isFencegateError(error, 'lock_not_acquired', 'deadlock')) return 'busy';

@@ -224,7 +224,7 @@ export class FencegateClient extends FileCalls {
 
   /**
    * Follows what happens to locks. A stream that is cut goes on where it broke off; when that is not possible, the first event is a
-   * `reset` with the present state. Ends by leaving the loop, with the signal's reason, or with `session_not_found`.
+   * `reset` with the present state. Ends by leaving the loop; throws the signal's reason, or `session_not_found`, in it.
    *
    * @example
    * for await (const event of client.watch({ resource: 'ledger/q3.csv' }, { signal })) {
@@ -238,7 +238,7 @@ export class FencegateClient extends FileCalls {
   }
 
   /**
-   * Ends the session, and with it every lease. Idempotent. Rejects with `gateway_unreachable` when it was not confirmed; the leases then end by themselves.
+   * Ends the session, and with it every lease, and cuts what is under way: it rejects with `client_closed`, as every call does from then on. Idempotent. Rejects with `gateway_unreachable` when it was not confirmed; the leases then end by themselves.
    *
    * @example
    * const client = new FencegateClient({ url: 'http://127.0.0.1:8080' });
@@ -249,13 +249,15 @@ export class FencegateClient extends FileCalls {
    * }
    */
   async close(): Promise<void> {
+    const ended = this.#keeper.close();
     this.#writes.close();
-    await this.#keeper.close();
+    await ended;
   }
 
   #watched(target: WatchTarget): { readonly path: string; readonly query?: Record<string, string | undefined> } {
     if ('resource' in target) return { path: resourceUrlPath('/v1/watch', target.resource) };
     if (!('session' in target)) return { path: '/v1/watch', query: { volume: target.volume, path_prefix: target.pathPrefix } };
+    this.#transport.closing.throwIfAborted();
     const { sessionId } = this.#keeper;
     if (sessionId === null) throw new FencegateError('session_not_found', { detail: 'The client has no session before its first lease.' });
     return { path: `/v1/sessions/${encodeURIComponent(sessionId)}/watch` };

@@ -1,15 +1,35 @@
 import type { FileBody } from './body-source.ts';
 import { checkOptions, text, wholeNumber } from './call-checks.ts';
 import type { Cancellable } from './client-options.ts';
-import type { Entry, WrittenFile, WrittenFiles } from './contract/answers.ts';
+import type { Entry } from './contract/answers.ts';
 import type { FileDownload } from './download.ts';
 import type { FileReads, GetOptions } from './file-reads.ts';
 import type { FileWrites } from './file-writes.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { UploadFile } from './multipart-body.ts';
-import { APPEND_OPTIONS, BODY_OPTIONS, CANCELLABLE, checkFiles, GET_OPTIONS, PUT_OPTIONS, TRANSFER_OPTIONS, WRITE_OPTIONS } from './option-checks.ts';
+import {
+  APPEND_OPTIONS,
+  BODY_OPTIONS,
+  CANCELLABLE,
+  checkFiles,
+  GET_OPTIONS,
+  PUT_OPTIONS,
+  TRANSFER_OPTIONS,
+  UPLOAD_OPTIONS,
+  WRITE_OPTIONS,
+} from './option-checks.ts';
 import { directoryName } from './resource-path.ts';
-import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions, WriteReceipt } from './write-options.ts';
+import type {
+  AppendOptions,
+  BodyOptions,
+  PutOptions,
+  TransferOptions,
+  UploadOptions,
+  UploadResult,
+  WriteOptions,
+  WriteReceipt,
+  WriteResult,
+} from './write-options.ts';
 import type { WriteRight } from './write-right.ts';
 
 interface FileCallsParts {
@@ -34,7 +54,7 @@ export class FileCalls {
    * const { etag, size_bytes: sizeBytes } = await client.put('ledger/q3.csv', 'a,1\n');
    * await client.put('ledger/q3.csv', bytes, { ifMatch: etag });
    */
-  async put(resource: string, body: FileBody, options: PutOptions = {}): Promise<WrittenFile> {
+  async put(resource: string, body: FileBody, options: PutOptions = {}): Promise<WriteResult> {
     text(resource, 'resource');
     checkOptions(options, PUT_OPTIONS);
     return this.#parts.writes.put(resource, body, options, this.#parts.leases.rightFor(resource));
@@ -47,7 +67,7 @@ export class FileCalls {
    * const { size_bytes: endBytes } = await client.append('ledger/journal.log', 'opened\n');
    * await client.append('ledger/journal.log', 'closed\n', { offset: endBytes });
    */
-  async append(resource: string, body: FileBody, options: AppendOptions = {}): Promise<WrittenFile> {
+  async append(resource: string, body: FileBody, options: AppendOptions = {}): Promise<WriteResult> {
     text(resource, 'resource');
     checkOptions(options, APPEND_OPTIONS);
     return this.#parts.writes.append(resource, body, options, this.#parts.leases.rightFor(resource));
@@ -59,7 +79,7 @@ export class FileCalls {
    * @example
    * await client.writeRange('accounts/records.dat', 64 * 17, record);
    */
-  async writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions = {}): Promise<WrittenFile> {
+  async writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions = {}): Promise<WriteResult> {
     text(resource, 'resource');
     wholeNumber(startBytes, 'startBytes');
     checkOptions(options, BODY_OPTIONS);
@@ -84,7 +104,7 @@ export class FileCalls {
    * @example
    * await client.move('ledger/a.csv', 'ledger/b.csv', { overwrite: true });
    */
-  async move(from: string, to: string, options: TransferOptions = {}): Promise<WrittenFile> {
+  async move(from: string, to: string, options: TransferOptions = {}): Promise<WriteResult> {
     text(from, 'from');
     text(to, 'to');
     checkOptions(options, TRANSFER_OPTIONS);
@@ -97,7 +117,7 @@ export class FileCalls {
    * @example
    * await client.copy('ledger/a.csv', 'ledger/copy-of-a.csv', { overwrite: true });
    */
-  async copy(from: string, to: string, options: TransferOptions = {}): Promise<WrittenFile> {
+  async copy(from: string, to: string, options: TransferOptions = {}): Promise<WriteResult> {
     text(from, 'from');
     text(to, 'to');
     checkOptions(options, TRANSFER_OPTIONS);
@@ -122,10 +142,10 @@ export class FileCalls {
    * @example
    * const { files } = await client.upload('ledger/q3/', [{ name: 'a.csv', body: a }, { name: 'b.csv', body: b }]);
    */
-  async upload(directory: string, files: readonly UploadFile[], options: BodyOptions = {}): Promise<WrittenFiles> {
+  async upload(directory: string, files: readonly UploadFile[], options: UploadOptions = {}): Promise<UploadResult> {
     text(directory, 'directory');
     checkFiles(files);
-    checkOptions(options, BODY_OPTIONS);
+    checkOptions(options, UPLOAD_OPTIONS);
     return this.#parts.writes.upload(
       directory,
       files,

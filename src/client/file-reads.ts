@@ -36,7 +36,7 @@ export class FileReads {
     if (ifNoneMatch !== undefined) headers['if-none-match'] = ifNoneMatch;
     const path = resourceUrlPath(FILES, resource);
     const attempt = () => this.#transport.open({ method: 'GET', path, headers, signal }, [NOT_MODIFIED]);
-    return new FileDownload(await retrying(this.#transport, attempt, { keyed: true, signal }), options);
+    return new FileDownload(await retrying(this.#transport, attempt, { keyed: true, signal }), this.#transport, options);
   }
 
   list(directory: string, signal: AbortSignal | undefined): AsyncIterable<Entry> {

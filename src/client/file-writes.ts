@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import { type BodySource, bodySource, type FileBody } from './body-source.ts';
+import { type BodySource, bodySource, type FileBody, sha256Of } from './body-source.ts';
 import { CLIENT_LIMITS } from './client-limits.ts';
-import type { Transfer, WrittenFile, WrittenFiles } from './contract/answers.ts';
+import type { Transfer, WrittenFile } from './contract/answers.ts';
 import { FencegateError, isFencegateError } from './errors.ts';
 import { JoinedSignal } from './joined-signal.ts';
 import { multipartBody, type UploadFile } from './multipart-body.ts';
@@ -12,7 +12,18 @@ import { directoryName, resourceUrlPath } from './resource-path.ts';
 import { retrying } from './retrying.ts';
 import type { Transport } from './transport.ts';
 import { UploadExchange } from './upload-exchange.ts';
-import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions, WriteReceipt } from './write-options.ts';
+import type {
+  AppendOptions,
+  BodyOptions,
+  PutOptions,
+  Replay,
+  TransferOptions,
+  UploadOptions,
+  UploadResult,
+  WriteOptions,
+  WriteReceipt,
+  WriteResult,
+} from './write-options.ts';
 import type { WriteRight } from './write-right.ts';
 
 const FILES = '/v1/files';
@@ -38,23 +49,23 @@ export class FileWrites {
     this.#agent = transport.base.startsWith('https:') ? new HttpsAgent({ keepAlive: true, ...transport.tls }) : new HttpAgent({ keepAlive: true });
   }
 
-  async put(resource: string, body: FileBody, options: PutOptions, right: WriteRight | null): Promise<WrittenFile> {
+  async put(resource: string, body: FileBody, options: PutOptions, right: WriteRight | null): Promise<WriteResult> {
     const headers = { 'content-type': options.contentType ?? OCTETS };
     const source = await bodySource(body, options.sizeBytes);
     return this.#upload({ method: 'PUT', path: resourceUrlPath(FILES, resource), headers, source, options, right });
   }
 
-  async append(resource: string, body: FileBody, options: AppendOptions, right: WriteRight | null): Promise<WrittenFile> {
+  async append(resource: string, body: FileBody, options: AppendOptions, right: WriteRight | null): Promise<WriteResult> {
     const offset: Record<string, string> = options.offset === undefined ? {} : { 'upload-offset': String(options.offset) };
     return this.#patch(resource, { 'x-update-range': 'append', ...offset }, body, options, right);
   }
 
-  async writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions, right: WriteRight | null): Promise<WrittenFile> {
+  async writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions, right: WriteRight | null): Promise<WriteResult> {
     return this.#patch(resource, { 'x-update-range': `bytes=${startBytes}-` }, body, options, right);
   }
 
-  async upload(directory: string, files: readonly UploadFile[], options: BodyOptions, right: WriteRight | null): Promise<WrittenFiles> {
-    const { contentType, source } = await multipartBody(files);
+  async upload(directory: string, files: readonly UploadFile[], options: UploadOptions, right: WriteRight | null): Promise<UploadResult> {
+    const { contentType, source } = await multipartBody(files, options.idempotencyKey !== undefined);
     const path = resourceUrlPath(FILES, directoryName(directory));
     return this.#upload({ method: 'POST', path, headers: { 'content-type': contentType }, source, options, right });
   }
@@ -68,7 +79,7 @@ export class FileWrites {
   }
 
   /** Each name goes with the token of the lease that covers it. */
-  transfer(verb: 'moves' | 'copies', from: string, to: string, options: TransferOptions, rights: readonly WriteRight[]): Promise<WrittenFile> {
+  transfer(verb: 'moves' | 'copies', from: string, to: string, options: TransferOptions, rights: readonly WriteRight[]): Promise<WriteResult> {
     const fromRight = rights.find((right) => right.covers(from));
     const toRight = rights.find((right) => right.covers(to));
     const json: Transfer = {
@@ -82,8 +93,10 @@ export class FileWrites {
     // The lease id proves one lease; with two of them the principal has to.
     const leaseId: Record<string, string> = used.length === 1 && used[0] !== undefined ? { 'x-lease-id': used[0].leaseId } : {};
     const headers = { ...this.#headers(options, null), ...leaseId };
-    return this.#guarded(options, used, true, (signal) => {
-      return this.#transport.json<WrittenFile>({ method: 'POST', path: `/v1/${verb}`, json, headers, waitMs: lockWaitMs(options), signal });
+    return this.#guarded(options, used, true, async (signal) => {
+      const request = { method: 'POST', path: `/v1/${verb}`, json, headers, waitMs: lockWaitMs(options), signal } as const;
+      const answer = await this.#transport.answer<WrittenFile>(request);
+      return { ...answer.json, ...replayOf((name) => answer.headers.get(name)) };
     });
   }
 
@@ -98,18 +111,16 @@ export class FileWrites {
     body: FileBody,
     options: BodyOptions,
     right: WriteRight | null,
-  ): Promise<WrittenFile> {
+  ): Promise<WriteResult> {
     const source = await bodySource(body, options.sizeBytes);
     const headers = { 'content-type': OCTETS, ...range };
     return this.#upload({ method: 'PATCH', path: resourceUrlPath(FILES, resource), headers, source, options, right });
   }
 
-  #upload<T>({ method, path, headers, source, options, right }: Upload): Promise<T> {
-    const { sha256, onProgress } = options;
-    const digest: Record<string, string> =
-      sha256 === undefined ? {} : { 'content-digest': `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:` };
-    const all = { ...this.#transport.headers, ...headers, ...digest, ...this.#headers(options, right) };
-    const attempt = async (signal: AbortSignal): Promise<T> => {
+  async #upload<T>({ method, path, headers, source, options, right }: Upload): Promise<T & Replay> {
+    const { onProgress } = options;
+    const all = { ...this.#transport.headers, ...headers, ...(await digestHeader(source, options)), ...this.#headers(options, right) };
+    const attempt = async (signal: AbortSignal): Promise<T & Replay> => {
       const exchange = new UploadExchange({
         url: `${this.#transport.base}${path}`,
         method,
@@ -123,7 +134,7 @@ export class FileWrites {
       });
       const answer = await exchange.run();
       if (answer.status >= 300) throw refusalOf(answer);
-      return parsed<T>(answer.text);
+      return { ...parsed<T>(answer.text), ...replayOf(answer.header) };
     };
     return this.#guarded(options, right === null ? [] : [right], () => source.available(), attempt);
   }
@@ -132,9 +143,10 @@ export class FileWrites {
     const path = resourceUrlPath(FILES, name);
     const headers = this.#headers(options, right);
     const answer = await this.#guarded(options, right === null ? [] : [right], true, (signal) =>
-      this.#transport.headersOf({ method, path, headers, waitMs: lockWaitMs(options), signal }),
+      this.#transport.answer({ method, path, headers, waitMs: lockWaitMs(options), signal }),
     );
-    return { fencing_token: answer.get('x-fencing-token') ?? '', operation_id: answer.get('x-operation-id') ?? '' };
+    const header = (name: string): string | null => answer.headers.get(name);
+    return { fencing_token: header('x-fencing-token') ?? '', operation_id: header('x-operation-id') ?? '', ...replayOf(header) };
   }
 
   /** Never sends under a lease that is over here; ends what is under way when it is lost; tells the lease when the gateway says so. */
@@ -144,10 +156,11 @@ export class FileWrites {
     repeatable: true | (() => boolean),
     attempt: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const { clock } = this.#transport;
-    const joined = new JoinedSignal(clock, [options.signal, ...rights.map((right) => right.signal)], null);
+    const { clock, closing } = this.#transport;
+    const joined = new JoinedSignal(clock, [options.signal, closing, ...rights.map((right) => right.signal)], null);
     const checked = async (): Promise<T> => {
       options.signal?.throwIfAborted();
+      closing.throwIfAborted();
       for (const right of rights) right.assertHeld();
       return attempt(joined.signal);
     };
@@ -179,6 +192,19 @@ export class FileWrites {
     if (options.ifNoneMatch !== undefined) headers['if-none-match'] = options.ifNoneMatch;
     return headers;
   }
+}
+
+/**
+ * What tells this body from another one of the same length. Under a key of the caller's own it is made where the bytes are at hand, so that
+ * the gateway does not take another body for the first one sent again; a key of ours names one call only.
+ */
+async function digestHeader(source: BodySource, { sha256, idempotencyKey }: BodyOptions): Promise<Readonly<Record<string, string>>> {
+  const digest = sha256 !== undefined ? Buffer.from(sha256, 'hex') : idempotencyKey !== undefined && source.isFixed ? await sha256Of(source) : null;
+  return digest === null ? {} : { 'content-digest': `sha-256=:${digest.toString('base64')}:` };
+}
+
+function replayOf(header: (name: string) => string | null): Replay {
+  return { idempotency_replayed: header('idempotency-replayed') === 'true' };
 }
 
 function lockWaitMs({ lockWaitMs: waitMs = LOCK_WAIT_MS }: WriteOptions): number {

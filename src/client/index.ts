@@ -14,8 +14,9 @@ export type { GetOptions } from './file-reads.ts';
 export { type ClientEnvironment, clientFromEnvironment } from './from-environment.ts';
 export type { HeldLeaseState } from './held-lease.ts';
 export type { InheritedFacts } from './inherited-lease.ts';
-export type { ConvertOptions, LeaseHandle, LeaseTransferOptions } from './lease-handle.ts';
+export type { LeaseHandle, LeaseTransferOptions } from './lease-handle.ts';
 export type { LeaseOptions } from './lease-options.ts';
+export type { ConvertOptions } from './lease-standing.ts';
 export type { UploadFile } from './multipart-body.ts';
 export type { ClientTls } from './own-fetch.ts';
 export type { AuditFilter, LockFilter, OperationKey } from './queries.ts';
@@ -23,4 +24,15 @@ export { RETRY_RULES, type RetryRule } from './retry-rules.ts';
 export type { UnattendedLeaseOptions, UnattendedLeases } from './unattended-leases.ts';
 export type { Progress } from './upload-exchange.ts';
 export type { LockEvent, LockReset, WatchEvent } from './watching.ts';
-export type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions, WriteReceipt } from './write-options.ts';
+export type {
+  AppendOptions,
+  BodyOptions,
+  PutOptions,
+  Replay,
+  TransferOptions,
+  UploadOptions,
+  UploadResult,
+  WriteOptions,
+  WriteReceipt,
+  WriteResult,
+} from './write-options.ts';

@@ -4,7 +4,7 @@ import { STATUS_BY_CODE } from './contract/codes.ts';
 import { FencegateError } from './errors.ts';
 import type { HeldLeaseState } from './held-lease.ts';
 import { HeldLease } from './held-lease.ts';
-import type { LeaseStanding } from './lease-handle.ts';
+import type { LeaseStanding } from './lease-standing.ts';
 import type { Transport } from './transport.ts';
 import { ttlOf } from './ttl-of.ts';
 
@@ -114,7 +114,7 @@ export class InheritedLease implements LeaseStanding {
   #lookAgain(ttlMs: number): void {
     const everyMs = Math.min(CLIENT_LIMITS.inheritedLookMsMax, ttlMs / CLIENT_LIMITS.heartbeatsPerTtl);
     this.#transport.clock.after(everyMs, () => {
-      if (this.state !== 'held') return;
+      if (this.state !== 'held' || this.#transport.closing.aborted) return;
       // A look that fails is made again; the lease's own end is judged by the clock meanwhile.
       this.look().then(
         () => this.#lookAgain(ttlMs),

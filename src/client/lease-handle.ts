@@ -1,11 +1,11 @@
 import type { FileBody } from './body-source.ts';
 import { type Checks, callable, checkOptions, leaseMode, text, wholeNumber, wrongKind } from './call-checks.ts';
 import type { Cancellable } from './client-options.ts';
-import type { LeaseMode, WrittenFile, WrittenFiles } from './contract/answers.ts';
-import type { FencegateError } from './errors.ts';
+import type { LeaseMode } from './contract/answers.ts';
 import type { FileWrites } from './file-writes.ts';
 import type { HeldLeaseState } from './held-lease.ts';
 import type { LeaseContext } from './lease-context.ts';
+import type { ConvertOptions, LeaseStanding } from './lease-standing.ts';
 import type { UploadFile } from './multipart-body.ts';
 import {
   APPEND_OPTIONS,
@@ -15,30 +15,21 @@ import {
   checkFiles,
   PUT_OPTIONS,
   TRANSFER_OPTIONS,
+  UPLOAD_OPTIONS,
   WRITE_OPTIONS,
 } from './option-checks.ts';
-import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions, WriteReceipt } from './write-options.ts';
+import type {
+  AppendOptions,
+  BodyOptions,
+  PutOptions,
+  TransferOptions,
+  UploadOptions,
+  UploadResult,
+  WriteOptions,
+  WriteReceipt,
+  WriteResult,
+} from './write-options.ts';
 import type { WriteRight } from './write-right.ts';
-
-/** What stands behind a handle: a hold on a lease of this client, or the lease of the surrounding `fencegate exec`. */
-export interface LeaseStanding extends WriteRight {
-  readonly leaseRef: string | null;
-  readonly resources: readonly string[];
-  readonly mode: LeaseMode;
-  readonly token: string;
-  readonly state: HeldLeaseState;
-  readonly loss: FencegateError | null;
-  readonly remainingMs: number;
-  release(): Promise<void>;
-  look(signal?: AbortSignal): Promise<void>;
-  convert(mode: LeaseMode, options: ConvertOptions): Promise<void>;
-}
-
-export interface ConvertOptions {
-  /** How long to wait for the other readers, ms. Default: until `signal` aborts. */
-  readonly waitMs?: number;
-  readonly signal?: AbortSignal;
-}
 
 export interface LeaseTransferOptions extends TransferOptions {
   /** The lease over the other name, when this one is only over one of them. */
@@ -109,7 +100,7 @@ export class LeaseHandle {
   }
 
   /**
-   * Whether it is over `resource`, whatever its state.
+   * Whether it is over `resource`, whatever its state. Throws nothing.
    *
    * @example
    * if (lease.covers('ledger/q3.csv')) await lease.append('ledger/q3.csv', 'b,2\n');
@@ -190,7 +181,7 @@ export class LeaseHandle {
    * const { etag } = await lease.put('ledger/q3.csv', 'a,1\n');
    * await lease.put('scans/0001.tif', { path: '/tmp/scan.tif' }, { onProgress: ({ transferredBytes }) => draw(transferredBytes) });
    */
-  async put(resource: string, body: FileBody, options: PutOptions = {}): Promise<WrittenFile> {
+  async put(resource: string, body: FileBody, options: PutOptions = {}): Promise<WriteResult> {
     text(resource, 'resource');
     checkOptions(options, PUT_OPTIONS);
     return this.#writes.put(resource, body, options, this.#standing);
@@ -203,7 +194,7 @@ export class LeaseHandle {
    * @example
    * await lease.append('ledger/journal.log', 'closed\n', { offset: 1_024 });
    */
-  async append(resource: string, body: FileBody, options: AppendOptions = {}): Promise<WrittenFile> {
+  async append(resource: string, body: FileBody, options: AppendOptions = {}): Promise<WriteResult> {
     text(resource, 'resource');
     checkOptions(options, APPEND_OPTIONS);
     return this.#writes.append(resource, body, options, this.#standing);
@@ -216,7 +207,7 @@ export class LeaseHandle {
    * @example
    * await lease.writeRange('accounts/records.dat', 64 * 17, record);
    */
-  async writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions = {}): Promise<WrittenFile> {
+  async writeRange(resource: string, startBytes: number, body: FileBody, options: BodyOptions = {}): Promise<WriteResult> {
     text(resource, 'resource');
     wholeNumber(startBytes, 'startBytes');
     checkOptions(options, BODY_OPTIONS);
@@ -243,7 +234,7 @@ export class LeaseHandle {
    * const lease = await client.lease(['ledger/a.csv', 'ledger/b.csv']);
    * await lease.move('ledger/a.csv', 'ledger/b.csv', { overwrite: true });
    */
-  async move(from: string, to: string, options: LeaseTransferOptions = {}): Promise<WrittenFile> {
+  async move(from: string, to: string, options: LeaseTransferOptions = {}): Promise<WriteResult> {
     text(from, 'from');
     text(to, 'to');
     checkOptions(options, LEASE_TRANSFER_OPTIONS);
@@ -258,7 +249,7 @@ export class LeaseHandle {
    * const lease = await client.lease('ledger/b.csv');
    * await lease.copy('ledger/a.csv', 'ledger/b.csv', { overwrite: true });
    */
-  async copy(from: string, to: string, options: LeaseTransferOptions = {}): Promise<WrittenFile> {
+  async copy(from: string, to: string, options: LeaseTransferOptions = {}): Promise<WriteResult> {
     text(from, 'from');
     text(to, 'to');
     checkOptions(options, LEASE_TRANSFER_OPTIONS);
@@ -273,10 +264,10 @@ export class LeaseHandle {
    * const lease = await client.lease(['ledger/q3/a.csv', 'ledger/q3/b.csv']);
    * await lease.upload('ledger/q3/', [{ name: 'a.csv', body: a }, { name: 'b.csv', body: b }]);
    */
-  async upload(directory: string, files: readonly UploadFile[], options: BodyOptions = {}): Promise<WrittenFiles> {
+  async upload(directory: string, files: readonly UploadFile[], options: UploadOptions = {}): Promise<UploadResult> {
     text(directory, 'directory');
     checkFiles(files);
-    checkOptions(options, BODY_OPTIONS);
+    checkOptions(options, UPLOAD_OPTIONS);
     return this.#writes.upload(directory, files, options, this.#standing);
   }
 

@@ -10,7 +10,6 @@ export interface LeaseNewsParts {
   /** Of this process. */
   readonly leases: ReadonlySet<HeldLease>;
   readonly onEvent: ClientEventListener;
-  readonly closing: AbortSignal;
 }
 
 /** Events after which a lease that was held is over. */
@@ -39,11 +38,11 @@ export class LeaseNews {
 
   /** How long it still lives is asked for: the times of an event are of another clock. Never rejects. */
   async #look(lease: HeldLease, reason: string | null): Promise<void> {
-    const { transport, onEvent, closing } = this.#parts;
+    const { transport, onEvent } = this.#parts;
     const sentMs = transport.clock.monotonicMs();
     try {
       const path = `/v1/leases/${encodeURIComponent(lease.leaseId)}`;
-      const answer = await transport.json<Lease>({ method: 'GET', path, limitMs: CLIENT_LIMITS.cleanUpMs, signal: closing });
+      const answer = await transport.json<Lease>({ method: 'GET', path, limitMs: CLIENT_LIMITS.cleanUpMs });
       if (answer.state !== 'held' || answer.reason !== 'breaking') return;
       lease.breaksBy(sentMs + answer.expires_in_ms);
     } catch {

@@ -86,6 +86,12 @@ export class Leftovers {
   }
 
   async #release(leaseId: string, query: { readonly all?: boolean; readonly hold_id?: string }): Promise<void> {
-    await this.#transport.json({ method: 'DELETE', path: `/v1/leases/${encodeURIComponent(leaseId)}`, query, limitMs: CLIENT_LIMITS.cleanUpMs });
+    await this.#transport.json({
+      method: 'DELETE',
+      path: `/v1/leases/${encodeURIComponent(leaseId)}`,
+      query,
+      limitMs: CLIENT_LIMITS.cleanUpMs,
+      outlivesClose: true,
+    });
   }
 }

@@ -22,13 +22,13 @@ import {
 import type { BreakOptions, Cancellable, FencegateClientOptions, WatchOptions, WatchTarget } from './client-options.ts';
 import type { GetOptions } from './file-reads.ts';
 import type { InheritedFacts } from './inherited-lease.ts';
-import type { ConvertOptions } from './lease-handle.ts';
 import type { LeaseOptions } from './lease-options.ts';
+import type { ConvertOptions } from './lease-standing.ts';
 import type { UploadFile } from './multipart-body.ts';
 import type { ClientTls } from './own-fetch.ts';
 import type { AuditFilter, LockFilter, OperationKey } from './queries.ts';
 import type { RenewOptions, UnattendedLeaseOptions } from './unattended-leases.ts';
-import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, WriteOptions } from './write-options.ts';
+import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, UploadOptions, WriteOptions } from './write-options.ts';
 
 /** Which options each call has, and what each of them may be. */
 
@@ -87,6 +87,8 @@ export const WRITE_OPTIONS: Checks<WriteOptions> = {
 };
 
 export const BODY_OPTIONS: Checks<BodyOptions> = { ...WRITE_OPTIONS, sha256: sha256Text, sizeBytes: wholeNumber, onProgress: callable };
+
+export const UPLOAD_OPTIONS: Checks<UploadOptions> = { ...WRITE_OPTIONS, onProgress: callable };
 
 export const PUT_OPTIONS: Checks<PutOptions> = { ...BODY_OPTIONS, contentType: headerText };
 

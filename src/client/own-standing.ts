@@ -4,7 +4,7 @@ import type { Lease, LeaseMode } from './contract/answers.ts';
 import type { Converting } from './converting.ts';
 import { FencegateError, isFencegateError } from './errors.ts';
 import type { HeldLease, HeldLeaseState } from './held-lease.ts';
-import type { ConvertOptions, LeaseStanding } from './lease-handle.ts';
+import type { ConvertOptions, LeaseStanding } from './lease-standing.ts';
 import type { Place } from './local-line.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import type { Transport } from './transport.ts';
@@ -117,7 +117,8 @@ export class OwnStanding implements LeaseStanding {
     const path = `/v1/leases/${encodeURIComponent(this.#lease.leaseId)}`;
     const untilMs = transport.clock.monotonicMs() + CLIENT_LIMITS.cleanUpMs;
     try {
-      await transport.repeated({ method: 'DELETE', path, query: { hold_id: holdId }, limitMs: CLIENT_LIMITS.cleanUpMs }, { keyed: true, untilMs });
+      const release = { method: 'DELETE', path, query: { hold_id: holdId }, limitMs: CLIENT_LIMITS.cleanUpMs, outlivesClose: true } as const;
+      await transport.repeated(release, { keyed: true, untilMs });
     } catch (thrown) {
       keeper.leftovers.addHold(this.#lease.leaseId, holdId);
       this.#parts.onEvent({ type: 'release_failed', leaseRef: this.#lease.leaseRef, error: thrown });

@@ -3,7 +3,7 @@ import { CLIENT_LIMITS } from './client-limits.ts';
 import type { ClientTimer } from './clock.ts';
 import type { CreateSession, Heartbeat, Lease, Session } from './contract/answers.ts';
 import { BOUNDS } from './contract/bounds.ts';
-import { FencegateError, isFencegateError } from './errors.ts';
+import { isFencegateError } from './errors.ts';
 import type { HeldLease } from './held-lease.ts';
 import { LeaseNews } from './lease-news.ts';
 import { Leftovers } from './leftovers.ts';
@@ -42,7 +42,6 @@ export class SessionKeeper {
   readonly #waiting = new Set<Kept>();
   /** Lost by our clock: when the gateway has each no more. */
   readonly #givenBack = new WeakMap<HeldLease, Promise<void>>();
-  readonly #closing = new AbortController();
   readonly #losses: LossWatch;
   #session: LiveSession | null = null;
   #making: Promise<LiveSession> | null = null;
@@ -57,7 +56,7 @@ export class SessionKeeper {
       void this.leftovers.clear();
       this.#schedule();
     });
-    const news = new LeaseNews({ transport, leases: this.#leases, onEvent: options.onEvent, closing: this.#closing.signal });
+    const news = new LeaseNews({ transport, leases: this.#leases, onEvent: options.onEvent });
     this.#losses = new LossWatch(transport, {
       told: (event) => news.told(event),
       // What happened before the stream began is asked for.
@@ -72,12 +71,13 @@ export class SessionKeeper {
 
   /** The id of a live session that can carry a lease of `ttlMs`. Several callers at once get the same one (case R21). */
   async session(ttlMs: number | undefined): Promise<string> {
-    if (this.#closing.signal.aborted) throw closed();
+    this.#transport.closing.throwIfAborted();
     const { sessionTtlMs } = this.#options;
-    const live = this.#live();
-    if (live === null) this.#making ??= this.#make(sessionTtlMs ?? Math.max(CLIENT_LIMITS.sessionTtlMs, ttlMs ?? 0));
-    const session = live ?? (await this.#making);
-    if (session === null) throw closed();
+    const make = (): Promise<LiveSession> => {
+      this.#making ??= this.#make(sessionTtlMs ?? Math.max(CLIENT_LIMITS.sessionTtlMs, ttlMs ?? 0));
+      return this.#making;
+    };
+    const session = this.#live() ?? (await make());
     if (ttlMs !== undefined && ttlMs > session.ttlMs) throw new RangeError(`ttlMs ${ttlMs} is over the client's sessionTtlMs ${session.ttlMs}`);
     return session.id;
   }
@@ -137,15 +137,16 @@ export class SessionKeeper {
 
   /** Ends the session, and with it every lease. Rejects when the gateway did not confirm it. */
   async close(): Promise<void> {
-    if (this.#closing.signal.aborted) return;
-    this.#closing.abort(closed());
+    if (this.#transport.closing.aborted) return;
+    this.#transport.close();
     this.#timer?.cancel();
     this.#losses.rest();
     const session = this.#session;
     this.#session = null;
     for (const lease of [...this.#leases]) lease.released();
     if (session === null) return;
-    const end = { method: 'DELETE', path: `/v1/sessions/${encodeURIComponent(session.id)}`, limitMs: CLIENT_LIMITS.cleanUpMs } as const;
+    const path = `/v1/sessions/${encodeURIComponent(session.id)}`;
+    const end = { method: 'DELETE', path, limitMs: CLIENT_LIMITS.cleanUpMs, outlivesClose: true } as const;
     try {
       await this.#transport.repeated(end, { keyed: true, untilMs: this.#transport.clock.monotonicMs() + CLIENT_LIMITS.cleanUpMs });
     } catch (thrown) {
@@ -165,7 +166,7 @@ export class SessionKeeper {
     try {
       let sentMs = 0;
       const json: CreateSession = { ttl_ms: ttlMs, client_id: clientId };
-      const { signal } = this.#closing;
+      const signal = this.#transport.closing;
       const attempt = (): Promise<Session> => {
         sentMs = this.#transport.clock.monotonicMs();
         return this.#transport.json<Session>({ method: 'POST', path: '/v1/sessions', json, signal });
@@ -192,7 +193,7 @@ export class SessionKeeper {
   /** The gateway may still keep it, and a heartbeat would renew it for nobody. Not before its time is over: until then whoever was told stops. */
   #giveBack(lease: HeldLease): Promise<void> {
     return new Promise((resolve) => {
-      const { signal } = this.#closing;
+      const signal = this.#transport.closing;
       const over = (): void => {
         signal.removeEventListener('abort', over);
         resolve();
@@ -212,7 +213,7 @@ export class SessionKeeper {
     this.#timer = null;
     const everyMs = this.#everyMs();
     const session = this.#session;
-    if (everyMs === null || session === null || this.#closing.signal.aborted) return;
+    if (everyMs === null || session === null || this.#transport.closing.aborted) return;
     const { clock, random } = this.#transport;
     const delayMs =
       this.#failures > 0
@@ -250,7 +251,7 @@ export class SessionKeeper {
     try {
       const path = `/v1/sessions/${encodeURIComponent(session.id)}/heartbeat`;
       const limitMs = Math.max(CLIENT_LIMITS.heartbeatMsMin, this.#everyMs() ?? 0);
-      const answer = await this.#transport.json<Heartbeat>({ method: 'POST', path, limitMs, signal: this.#closing.signal });
+      const answer = await this.#transport.json<Heartbeat>({ method: 'POST', path, limitMs });
       session.renewedMs = sentMs;
       this.#failures = 0;
       const lost = new Set(answer.lost);
@@ -258,7 +259,7 @@ export class SessionKeeper {
       await Promise.all(members.filter(({ leaseId }) => lost.has(leaseId)).map((lease) => this.#lose(lease)));
       await this.leftovers.clear();
     } catch (thrown) {
-      if (this.#closing.signal.aborted) return;
+      if (this.#transport.closing.aborted) return;
       if (isFencegateError(thrown, 'session_not_found', 'session_ended')) {
         this.gone(session.id);
         return;
@@ -271,7 +272,7 @@ export class SessionKeeper {
   /** For as long as something is held that could be lost. */
   #followLosses(): void {
     const session = this.#session;
-    const followed = session !== null && !this.#closing.signal.aborted && [...this.#leases].some(({ sessionId }) => sessionId === session.id);
+    const followed = session !== null && !this.#transport.closing.aborted && [...this.#leases].some(({ sessionId }) => sessionId === session.id);
     if (followed) this.#losses.follow(session.id);
     else this.#losses.rest();
   }
@@ -288,8 +289,4 @@ export class SessionKeeper {
     }
     lease.lose(reason, 'gateway');
   }
-}
-
-function closed(): FencegateError {
-  return new FencegateError('client_closed', { detail: 'The client is closed.' });
 }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { CLIENT_LIMITS } from './client-limits.ts';
 import type { ClientClock } from './clock.ts';
 import { FencegateError } from './errors.ts';
@@ -23,6 +24,8 @@ export interface ApiRequest {
   readonly limitMs?: number;
   /** The connection keeps no process alive. */
   readonly unheld?: boolean;
+  /** Gives something back: is sent, and goes on, also when the client is closed. */
+  readonly outlivesClose?: boolean;
 }
 
 export interface TransportOptions {
@@ -43,6 +46,12 @@ export interface OpenAnswer {
   readonly done: () => void;
 }
 
+/** The JSON of an answer, and what its headers say beside it. */
+export interface Answer<T> {
+  readonly json: T;
+  readonly headers: Headers;
+}
+
 /** Requests with small or no bodies, over `fetch`. Messages never hold a URL: some have the secret id of a lease. */
 export class Transport implements RetryDeps {
   readonly base: string;
@@ -50,6 +59,7 @@ export class Transport implements RetryDeps {
   readonly clock: ClientClock;
   readonly random: () => number;
   readonly headers: Readonly<Record<string, string>>;
+  readonly #closing = new AbortController();
   readonly #fetch: Fetch;
   readonly #unheldFetch: Fetch;
 
@@ -58,6 +68,8 @@ export class Transport implements RetryDeps {
     this.tls = options.tls;
     this.clock = options.clock;
     this.random = options.random;
+    // One listener for each request that is under way.
+    setMaxListeners(0, this.#closing.signal);
     this.#fetch = options.fetch;
     this.#unheldFetch = options.unheldFetch;
     this.headers = {
@@ -66,13 +78,28 @@ export class Transport implements RetryDeps {
     };
   }
 
+  /** Aborts when the client is closed, with `client_closed`. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** From here on nothing is sent, and nothing goes on, but what gives back. */
+  close(): void {
+    this.#closing.abort(new FencegateError('client_closed', { detail: 'The client is closed.' }));
+  }
+
   /** The answer as JSON; `undefined` members of a 204. Rejects with `FencegateError`, or with the reason of the signal. */
   async json<T>(request: ApiRequest): Promise<T> {
+    return (await this.answer<T>(request)).json;
+  }
+
+  /** The same with the headers. */
+  async answer<T>(request: ApiRequest): Promise<Answer<T>> {
     const limit = this.#limit(request);
     try {
       const response = await this.#send(request, limitOf(limit));
       const text = await this.#text(response, request, limitOf(limit));
-      return (text === '' ? {} : JSON.parse(text)) as T;
+      return { json: (text === '' ? {} : JSON.parse(text)) as T, headers: response.headers };
     } catch (thrown) {
       if (thrown instanceof SyntaxError) throw new FencegateError('unexpected_answer', { detail: 'The answer is not JSON.', cause: thrown });
       throw thrown;
@@ -86,22 +113,10 @@ export class Transport implements RetryDeps {
     return retrying(this, () => this.json<T>(request), { ...retry, signal: request.signal });
   }
 
-  /** Only the headers of the answer count; the body must be empty or small. */
-  async headersOf(request: ApiRequest): Promise<Headers> {
-    const limit = this.#limit(request);
-    try {
-      const response = await this.#send(request, limitOf(limit));
-      await this.#text(response, request, limitOf(limit));
-      return response.headers;
-    } finally {
-      limit.dispose();
-    }
-  }
-
   /** An answer that streams: the time limit is for its head only, `signal` for all of it. Statuses of `also` are no errors. */
   async open(request: ApiRequest, also: readonly number[] = []): Promise<OpenAnswer> {
     const head = this.#limit(request);
-    const whole = new JoinedSignal(this.clock, [request.signal], null);
+    const whole = new JoinedSignal(this.clock, this.#ends(request), null);
     const cut = new AbortController();
     const passOn = (signal: AbortSignal): void => signal.addEventListener('abort', () => cut.abort(signal.reason), { once: true });
     passOn(head.signal);
@@ -121,12 +136,24 @@ export class Transport implements RetryDeps {
     }
   }
 
-  #limit({ signal, waitMs = 0, limitMs = CLIENT_LIMITS.requestMsMax }: ApiRequest): JoinedSignal {
-    return new JoinedSignal(this.clock, [signal], limitMs + waitMs);
+  /** What a body that broke off, of an answer that streams, is told as. */
+  broken(thrown: unknown, signal: AbortSignal | undefined, members: Readonly<Record<string, unknown>> = {}): unknown {
+    const ended = this.#ends({ signal }).find((one) => one?.aborted === true);
+    if (ended !== undefined) return ended.reason;
+    return thrown instanceof FencegateError ? thrown : unreachable(reasonOf(thrown), thrown, members);
+  }
+
+  #limit(request: ApiRequest): JoinedSignal {
+    const { waitMs = 0, limitMs = CLIENT_LIMITS.requestMsMax } = request;
+    return new JoinedSignal(this.clock, this.#ends(request), limitMs + waitMs);
+  }
+
+  #ends({ signal, outlivesClose = false }: Pick<ApiRequest, 'signal' | 'outlivesClose'>): readonly (AbortSignal | undefined)[] {
+    return outlivesClose ? [signal] : [signal, this.closing];
   }
 
   async #send(request: ApiRequest, limit: Limit, also: readonly number[] = []): Promise<Response> {
-    request.signal?.throwIfAborted();
+    for (const end of this.#ends(request)) end?.throwIfAborted();
     const { method, json } = request;
     const fetch = request.unheld === true ? this.#unheldFetch : this.#fetch;
     let response: Response;
@@ -154,8 +181,9 @@ export class Transport implements RetryDeps {
     }
   }
 
-  #unreachable(thrown: unknown, { signal }: ApiRequest, limit: Limit): unknown {
-    if (signal?.aborted === true) return signal.reason;
+  #unreachable(thrown: unknown, request: ApiRequest, limit: Limit): unknown {
+    const ended = this.#ends(request).find((one) => one?.aborted === true);
+    if (ended !== undefined) return ended.reason;
     return limit.isTimedOut() ? unreachable('no answer in time', thrown) : unreachable(reasonOf(thrown), thrown);
   }
 }

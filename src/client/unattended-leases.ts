@@ -127,7 +127,7 @@ export class UnattendedLeases {
 
   /** With a limit of its own, and never rejects: the first error stands, and a place that is not polled ends by itself. */
   async #leave(leaseId: string): Promise<void> {
-    const request = { method: 'DELETE', path: pathOf(leaseId), limitMs: CLIENT_LIMITS.cleanUpMs } as const;
+    const request = { method: 'DELETE', path: pathOf(leaseId), limitMs: CLIENT_LIMITS.cleanUpMs, outlivesClose: true } as const;
     await this.#transport.json(request).catch(() => undefined);
   }
 }

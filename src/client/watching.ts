@@ -7,7 +7,7 @@ import { JoinedSignal } from './joined-signal.ts';
 import { pause } from './pause.ts';
 import { RETRY_RULES } from './retry-rules.ts';
 import { jitteredDelayMs } from './retrying.ts';
-import { type Query, reasonOf, type Transport, unreachable } from './transport.ts';
+import { type Query, type Transport, unreachable } from './transport.ts';
 
 /** A transition of a lock, in the order in which it was made durable. */
 export interface LockEvent {
@@ -96,8 +96,7 @@ export async function* streamOnce(transport: Transport, request: WatchRequest, l
       done();
     }
   } catch (thrown) {
-    if (signal?.aborted === true) throw signal.reason;
-    throw thrown instanceof FencegateError ? thrown : unreachable(reasonOf(thrown), thrown);
+    throw transport.broken(thrown, signal);
   } finally {
     silence.end();
   }

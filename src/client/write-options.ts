@@ -1,3 +1,4 @@
+import type { WrittenFile, WrittenFiles } from './contract/answers.ts';
 import type { Progress } from './upload-exchange.ts';
 
 /** What every write may carry. */
@@ -8,7 +9,11 @@ export interface WriteOptions {
   readonly ifNoneMatch?: string;
   /** A write without a lease stands in line for so long, ms: 0 to 60 000, default 5 000. Then `resource_locked`. */
   readonly lockWaitMs?: number;
-  /** Makes a repeated call do nothing twice, over restarts of this process too, for 24 hours. Default: a new one for each call. */
+  /**
+   * Makes a repeated call do nothing twice, over restarts of this process too, for 24 hours: the answer is then the first one, with
+   * `idempotency_replayed`. Another request under it is `idempotency_key_reused`; another body is one, unless that is a stream, of which only
+   * the length counts (and `sha256`). Default: a new one for each call.
+   */
   readonly idempotencyKey?: string;
   /** Gives up. What became of the write is then not known, unless the error says so. */
   readonly signal?: AbortSignal;
@@ -27,6 +32,9 @@ export interface PutOptions extends BodyOptions {
   readonly contentType?: string;
 }
 
+/** Of several files: their bodies say what they are. */
+export type UploadOptions = Omit<BodyOptions, 'sha256' | 'sizeBytes'>;
+
 export interface AppendOptions extends BodyOptions {
   /** The size that the file is believed to have; else `offset_mismatch` with the member `expected_offset`. */
   readonly offset?: number;
@@ -37,8 +45,17 @@ export interface TransferOptions extends Omit<WriteOptions, 'ifMatch' | 'ifNoneM
   readonly overwrite?: boolean;
 }
 
+/** What the header of an answer says about it. */
+export interface Replay {
+  /** The stored answer of an earlier request with the same `Idempotency-Key`: this one wrote nothing. */
+  readonly idempotency_replayed: boolean;
+}
+
+export type WriteResult = WrittenFile & Replay;
+export type UploadResult = WrittenFiles & Replay;
+
 /** Of a write that leaves no file to describe. */
-export interface WriteReceipt {
+export interface WriteReceipt extends Replay {
   /** The token under which it was written. */
   readonly fencing_token: string;
   readonly operation_id: string;

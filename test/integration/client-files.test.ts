@@ -136,6 +136,46 @@ describe('what is written', () => {
     expect(await all(one.list('v/d'))).toEqual([]);
   });
 
+  it('under a key of the caller is written once: the same again is told the first answer, and that it is that; another body is another request', async () => {
+    const one = client();
+    const local = join(gateway.directory, 'same.txt');
+    await writeFile(local, 'one');
+    const first = await one.put('v/key/a', 'one', { idempotencyKey: 'put' });
+    expect(first.idempotency_replayed).toBe(false);
+    for (const same of ['one', Buffer.from('one'), { path: local }])
+      expect(await client().put('v/key/a', same, { idempotencyKey: 'put' })).toEqual({ ...first, idempotency_replayed: true });
+    for (const other of ['two', Buffer.from('two'), 'longer'])
+      expect(await codeOf(one.put('v/key/a', other, { idempotencyKey: 'put' }))).toBe('idempotency_key_reused');
+    expect(await text('v/key/a')).toBe('one');
+    await one.put('v/key/b', 'b');
+    const again: Readonly<Record<string, () => Promise<{ readonly idempotency_replayed: boolean }>>> = {
+      append: () => one.append('v/key/a', '+', { idempotencyKey: 'k' }),
+      writeRange: () => one.writeRange('v/key/a', 0, 'O', { idempotencyKey: 'range' }),
+      copy: () => one.copy('v/key/b', 'v/key/c', { idempotencyKey: 'k' }),
+      move: () => one.move('v/key/b', 'v/key/d', { idempotencyKey: 'k' }),
+      delete: () => one.delete('v/key/d', { idempotencyKey: 'k' }),
+      makeDirectory: () => one.makeDirectory('v/key/e', { idempotencyKey: 'k' }),
+      upload: () =>
+        one.upload(
+          'v/key/',
+          [
+            { name: 'up', body: 'x' },
+            { name: 'file', body: { path: local } },
+          ],
+          { idempotencyKey: 'k' },
+        ),
+    };
+    for (const [verb, write] of Object.entries(again)) {
+      expect([verb, (await write()).idempotency_replayed, (await write()).idempotency_replayed]).toEqual([verb, false, true]);
+    }
+    expect(await text('v/key/a')).toBe('One+');
+    const otherFiles = [
+      { name: 'up', body: 'y' },
+      { name: 'file', body: { path: local } },
+    ];
+    expect(await codeOf(one.upload('v/key/', otherFiles, { idempotencyKey: 'k' }))).toBe('idempotency_key_reused');
+  });
+
   it('is moved with the tokens of two leases', async () => {
     const one = client();
     await one.put('v/m/from', 'x');

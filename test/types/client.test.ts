@@ -7,7 +7,7 @@ import {
   isFencegateError,
   type LeaseHandle,
   type LockEvent,
-  type WrittenFile,
+  type WriteResult,
 } from '../../src/client/index.ts';
 import type { ErrorCode as ServerCode } from '../../src/domain/errors.ts';
 import type { LeaseMode } from '../../src/domain/lease.ts';
@@ -27,7 +27,7 @@ it('the client and the gateway mean the same', () => {
 
 it('a lease gives its work what it returns, and writes answer with the file', () => {
   expectTypeOf(client.withLease<number>).returns.resolves.toEqualTypeOf<number>();
-  expectTypeOf<LeaseHandle['put']>().returns.resolves.toEqualTypeOf<WrittenFile>();
+  expectTypeOf<LeaseHandle['put']>().returns.resolves.toEqualTypeOf<WriteResult>();
   expectTypeOf<LeaseHandle['token']>().toEqualTypeOf<string>();
   expectTypeOf<AbortSignal>().toEqualTypeOf<LeaseHandle['signal']>();
 });

@@ -68,6 +68,12 @@ const CALLS: readonly (readonly [string, typeof TypeError | typeof RangeError, s
   ['files that are no list', TypeError, 'files', (c) => c.upload('v/d/', { name: 'a', body: 'x' })],
   ['a file without a name', TypeError, 'the name of a file', (c) => c.upload('v/d/', [{ body: 'x' }])],
   ['a file without a body', TypeError, 'body', (c) => c.upload('v/d/', [{ name: 'a' }])],
+  [
+    'a digest of several files',
+    TypeError,
+    'there is no option sha256;',
+    (c) => c.upload('v/d/', [{ name: 'a', body: 'x' }], { sha256: '0'.repeat(64) }),
+  ],
   ['a range without a start', TypeError, 'range.start', (c) => c.get('v/a', { range: { end: 5 } })],
   ['a range that begins before the file', RangeError, 'start', (c) => c.get('v/a', { range: { start: -5 } })],
   ['a directory to list that is a number', TypeError, 'directory', (c) => c.list(5)],
