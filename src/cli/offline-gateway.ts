@@ -1,4 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { FencegateError } from '../client/errors.ts';
 import type { Authenticator } from '../config/authenticate.ts';
 import type { Config } from '../config/config.ts';
@@ -7,24 +8,50 @@ import { ConfigError } from '../config/problems.ts';
 import { refuse } from '../domain/errors.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { VolumePolicy } from '../domain/volume.ts';
+import { isDataDirectory, journalFile } from '../journal/data-directory.ts';
 import { createLogger } from '../observability/logger.ts';
 import { systemRandom } from '../observability/system-random.ts';
 import type { CommandContext } from './command-context.ts';
 import { EXIT } from './exit-codes.ts';
+import { complainOfNoJournal } from './no-journal.ts';
+import { printable } from './printable.ts';
 import { startProblem } from './start-problem.ts';
 import { poolProblem } from './thread-pool.ts';
+import { UsageError } from './usage-error.ts';
 
 /** Who the audit record names: whoever may read and write the data directory. */
 const OPERATOR: Principal = { name: 'offline', roles: new Set(['admin'] as const), scopes: [], authenticated: true };
 const TOKEN_BYTES = 32;
 
+/** What is to be done without a running gateway. */
+export interface OfflineOrder {
+  /** The volume that it is about; `null`: all of them, which only a gateway that was started here has. */
+  readonly volume: string | null;
+}
+
 /**
  * A gateway over the data directory of a gateway that does not run, for one order: the same start, recovery and record as ever, but it listens
- * on a free port of the loopback and knows one bearer token, which nobody else does. Ends with 1 and one line while the other one lives.
+ * on a free port of the loopback and knows one bearer token, which nobody else does. Ends with 1 and one line while the other one lives, and
+ * for an order over all volumes where no gateway was ever started: this would make one. Throws `UsageError` for a volume that is not configured.
  */
-export async function withOfflineGateway(context: CommandContext, work: (own: CommandContext) => Promise<number>): Promise<number> {
+export async function withOfflineGateway(
+  context: CommandContext,
+  { volume }: OfflineOrder,
+  work: (own: CommandContext) => Promise<number>,
+): Promise<number> {
   const token = Buffer.from(systemRandom.bytes(TOKEN_BYTES)).toString('base64url');
-  const config = alone(configOfProcess());
+  const configured = configOfProcess();
+  const { dataDir } = configured;
+  if (volume !== null && !configured.volumes.some(({ name }) => name === volume))
+    throw new UsageError(
+      `there is no volume ${printable(volume)} in FENCEGATE_VOLUMES or FENCEGATE_CONFIG; nothing was made in ${printable(dataDir)}`,
+    );
+  const begins = !existsSync(journalFile(dataDir));
+  if (volume === null && !isDataDirectory(dataDir)) {
+    complainOfNoJournal(context.host, dataDir);
+    return EXIT.failed;
+  }
+  const config = alone(configured);
   const tooSmall = await poolProblem(config.volumes);
   if (tooSmall !== null) {
     context.host.complain(tooSmall);
@@ -34,7 +61,12 @@ export async function withOfflineGateway(context: CommandContext, work: (own: Co
     const gateway = await context.compose(config, { logger: createLogger('silent'), authenticator: only(token) });
     const { url } = await gateway.start();
     try {
-      return await work({ ...context, environment: { ...context.environment, FENCEGATE_URL: url, FENCEGATE_AUTH_TOKEN: token } });
+      const code = await work({ ...context, environment: { ...context.environment, FENCEGATE_URL: url, FENCEGATE_AUTH_TOKEN: token } });
+      if (begins)
+        context.screen.note(
+          `a new journal was begun in ${printable(dataDir)} (FENCEGATE_DATA_DIR): what an earlier one knew, the audit log and the leases, is not in it`,
+        );
+      return code;
     } finally {
       await gateway.stop();
     }

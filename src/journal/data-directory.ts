@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { refuse } from '../domain/errors.ts';
 import { assertLocalFileSystem } from './network-file-system.ts';
@@ -22,6 +22,15 @@ export function journalFile(dataDirectory: string): string {
   return join(dataDirectory, 'journal.sqlite');
 }
 
+function uuidFile(dataDirectory: string): string {
+  return join(dataDirectory, 'gateway-uuid');
+}
+
+/** Whether a gateway was ever started here; its journal may have been lost since. */
+export function isDataDirectory(directory: string): boolean {
+  return existsSync(journalFile(directory)) || existsSync(uuidFile(directory));
+}
+
 /**
  * Makes the data directory (0700) and an empty database file (0600; SQLite gives its WAL the same mode). The file is only made
  * when it is not there: an open and close of a live database through `fs` would drop the POSIX locks of this process on it.
@@ -41,7 +50,7 @@ export function prepareDataDirectory(dataDirectory: string): void {
 
 /** The identity of this gateway: made once, durable before it is used, the same for ever after. */
 export function gatewayUuid(dataDirectory: string, fresh: string): string {
-  const file = join(dataDirectory, 'gateway-uuid');
+  const file = uuidFile(dataDirectory);
   const staged = join(dataDirectory, `gateway-uuid.${fresh}`);
   const descriptor = openSync(staged, 'wx', 0o600);
   try {

@@ -6,7 +6,7 @@ import { backupJournal } from '../../journal/backup.ts';
 import { journalFile } from '../../journal/data-directory.ts';
 import type { CommandContext } from '../command-context.ts';
 import { EXIT } from '../exit-codes.ts';
-import { printable } from '../printable.ts';
+import { complainOfNoJournal } from '../no-journal.ts';
 import { outJson } from '../screen.ts';
 import { UsageError } from '../usage-error.ts';
 
@@ -15,8 +15,7 @@ export async function backup({ screen, host }: CommandContext, destination: stri
   const { dataDir } = configOfProcess();
   const file = resolve(destination);
   if (!existsSync(journalFile(dataDir))) {
-    host.complain(printable(`there is no journal in ${dataDir}`));
-    host.complain('next: set FENCEGATE_DATA_DIR to the data directory of the gateway');
+    complainOfNoJournal(host, dataDir);
     return EXIT.failed;
   }
   try {

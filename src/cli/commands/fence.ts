@@ -34,7 +34,7 @@ export function showFence(context: CommandContext, resource: string, flags: Json
 }
 
 export async function rebaseFences(context: CommandContext, flags: OrderFlags): Promise<number> {
-  return withGateway(context, flags, async (own) =>
+  return withGateway(context, flags, null, async (own) =>
     withClient(own, flags, async (client, signal) => {
       const { base, volumes } = await client.administration.rebase({ reason: flags.reason, signal });
       if (flags.json === true) outJson(context.screen, { base, volumes });
@@ -45,7 +45,7 @@ export async function rebaseFences(context: CommandContext, flags: OrderFlags): 
 }
 
 export async function adoptVolume(context: CommandContext, volume: string, flags: OrderFlags): Promise<number> {
-  return withGateway(context, flags, async (own) =>
+  return withGateway(context, flags, volume, async (own) =>
     withClient(own, flags, async (client, signal) => {
       const adopted = await client.administration.adopt(volume, { reason: flags.reason, signal });
       if (flags.json === true) outJson(context.screen, adopted);
@@ -55,14 +55,15 @@ export async function adoptVolume(context: CommandContext, volume: string, flags
   );
 }
 
-/** The context that reaches the gateway: the running one, or one that exists only for this order. */
+/** The context that reaches the gateway: the running one, or one that exists only for this order, of one volume or of all. */
 async function withGateway(
   context: CommandContext,
   { offline, gateway }: OrderFlags,
+  volume: string | null,
   work: (own: CommandContext) => Promise<number>,
 ): Promise<number> {
   if (offline !== true) return work(context);
   if (gateway !== undefined) throw new UsageError('--offline asks no gateway: leave --gateway away');
   const { withOfflineGateway } = await import('../offline-gateway.ts');
-  return withOfflineGateway(context, work);
+  return withOfflineGateway(context, { volume }, work);
 }
