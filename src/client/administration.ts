@@ -34,7 +34,7 @@ export class Administration {
   }
 
   /**
-   * One snapshot of sessions, locks, coordinator and volumes, and what is wrong with them.
+   * One snapshot of sessions, locks, coordinator and volumes, and what is wrong with them. Rejects with `forbidden`.
    *
    * @example
    * const { findings } = await client.administration.doctor();

@@ -26,8 +26,10 @@ function sourceOf(name: string): ts.SourceFile {
 function lacks(node: ts.Node, what: string, needsExample: boolean): string[] {
   const comments = ts.getJSDocCommentsAndTags(node).filter(ts.isJSDoc);
   if (comments.length === 0) return [`${what} has no comment`];
+  if (!needsExample) return [];
   const example = comments.some(({ tags = [] }) => tags.some(({ tagName }) => tagName.text === 'example'));
-  return needsExample && !example ? [`${what} has no example`] : [];
+  const errors = comments.some((comment) => /\b(Rejects|rejects|Throws|throws|fails)\b/.test(comment.getText()));
+  return [...(example ? [] : [`${what} has no example`]), ...(errors ? [] : [`${what} does not say how it fails`])];
 }
 
 function isPublic(member: ts.ClassElement): boolean {
