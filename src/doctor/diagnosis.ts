@@ -39,7 +39,7 @@ const ID_HEX = 16;
 /** The id is the same for as long as the finding stands, so that a fix names what its reader saw. */
 export function diagnosis({ code, severity, resource, subject = '', evidence, remedy = null, forced = null }: Complaint): Diagnosis {
   const id = findingId({ code, resource, subject });
-  return { finding: { id, code, severity, resource, evidence, fix: remedy?.fix ?? null }, remedy, forced };
+  return { finding: { id, code, severity, resource, evidence: said(evidence), fix: remedy?.fix ?? null }, remedy, forced };
 }
 
 export function findingId({ code, resource, subject = '' }: Pick<Complaint, 'code' | 'resource' | 'subject'>): string {
@@ -48,6 +48,12 @@ export function findingId({ code, resource, subject = '' }: Pick<Complaint, 'cod
     .digest('hex')
     .slice(0, ID_HEX);
   return `${code}.${about}`;
+}
+
+/** Advice is there or is not; other members may be `null`, which says that there is none. */
+function said(evidence: Complaint['evidence']): Complaint['evidence'] {
+  const { how, ...rest } = evidence;
+  return how === null ? rest : evidence;
 }
 
 export function nameOf(resource: Resource | undefined): string | null {

@@ -71,7 +71,7 @@ describe('a lease held for longer than five minutes', () => {
 
   it('of a holder that is proven gone is ended by its fix', async () => {
     const [found] = heldLong([condition({ gone: 'silent' })], endLease);
-    expect(found?.finding).toMatchObject({ fix: expect.stringContaining('Fence'), evidence: { needs_force: false, how: null } });
+    expect(found?.finding).toMatchObject({ fix: expect.stringContaining('Fence'), evidence: { needs_force: false } });
     expect(found?.remedy?.steps).toEqual([
       expect.stringContaining('prove again'),
       expect.stringContaining('raise the mark of vol/a'),
