@@ -2,6 +2,7 @@ import { CommanderError } from 'commander';
 import { isInvalidArgument } from '../client/call-checks.ts';
 import { FencegateError, type FencegateErrorCode } from '../client/errors.ts';
 import { ConfigError } from '../config/problems.ts';
+import { ADVICE } from './advice.ts';
 import { EXIT } from './exit-codes.ts';
 import { Interrupted } from './interruptible.ts';
 import { localFailure } from './local-failure.ts';
@@ -43,44 +44,6 @@ const EXIT_BY_CODE: Readonly<Partial<Record<FencegateErrorCode, number>>> = {
   internal: EXIT.failed,
 };
 
-/** What to do next, where the code alone tells. */
-const ADVICE: Readonly<Partial<Record<FencegateErrorCode, string>>> = {
-  gateway_unreachable: 'check that the gateway runs, and FENCEGATE_URL or --gateway; what became of a write that was under way is in the audit log',
-  unexpected_answer: 'check FENCEGATE_URL or --gateway: what answers there is no Fencegate gateway',
-  unauthenticated: 'set FENCEGATE_AUTH_TOKEN, or name a file with --auth-token-file',
-  forbidden: 'ask an administrator for the role or the path scope',
-  wrong_host: 'use a name that the gateway knows, or have it added to FENCEGATE_ALLOWED_HOSTS',
-  volume_not_found: 'fencegate ls shows the volumes',
-  not_found: 'fencegate ls VOLUME/ shows what is there',
-  lock_not_acquired: 'fencegate lock show VOL/PATH tells who holds it; --wait waits longer',
-  resource_locked: 'fencegate lock show VOL/PATH tells who holds it; --wait waits longer',
-  deadlock: 'give back what you hold, and take locks in one order everywhere',
-  queue_full: 'try again later',
-  stale_token: 'stop: the lease is over, and somebody else may hold the resource by now; take a new one and begin again from the present file',
-  lease_ended: 'stop: the lease is over; take a new one and begin again from the present file',
-  lease_lost: 'take a new lease and begin again from the present file',
-  lease_not_held: 'take a new lease; one that has ended does not come back',
-  lease_not_found: 'take a new lease; one that has ended is forgotten after an hour',
-  overlapping_lease: 'a lease is not made stronger by taking it again: run the outer fencegate exec without --shared',
-  lease_is_shared: 'a shared lease writes nothing: run without --shared',
-  token_required: 'run it under fencegate exec --lock VOL/PATH',
-  token_not_issued: 'use the token of a lease that this gateway granted for this resource',
-  not_lease_owner: 'use the lease of your own',
-  precondition_failed: 'the file is not what you took it for: get it again and decide anew',
-  already_exists: '--force replaces it',
-  directory_not_empty: 'remove what is in it first',
-  is_a_directory: 'name a file, or end the name with a slash for a directory',
-  cross_volume: 'get it and put it: a move stays within one volume',
-  insufficient_storage: 'make room on the volume',
-  volume_read_only: 'write to another volume',
-  outcome_unknown: 'look at the file, or at fencegate audit, before you do it again',
-  coordinator_suspended: 'try again later; fencegate doctor tells more',
-  volume_unavailable: 'fencegate doctor tells what is wrong with the volume',
-  journal_unavailable: 'fencegate doctor tells more; if the journal was restored: fencegate fence rebase',
-  draining: 'the gateway is stopping: try again when it is back',
-  overloaded: 'try again later',
-};
-
 /** As Node and OpenSSL name what is wrong with a certificate. */
 const CERTIFICATE = /CERT|SIGNATURE|ERR_SSL|ERR_TLS/;
 const CERTIFICATE_ADVICE =
@@ -107,7 +70,8 @@ export function failureOf(thrown: unknown): Failure | null {
 
 function linesOf({ code, message, members, requestId }: FencegateError): string[] {
   const request = requestId === null ? '' : ` [request ${requestId}]`;
-  const holder = typeof members['holder_client_id'] === 'string' ? ` Held by ${members['holder_client_id']}.` : '';
+  const since = typeof members['holder_since'] === 'string' ? ` since ${members['holder_since']}` : '';
+  const holder = typeof members['holder_client_id'] === 'string' ? ` Held by ${members['holder_client_id']}${since}.` : '';
   const advice = code === 'gateway_unreachable' && CERTIFICATE.test(message) ? CERTIFICATE_ADVICE : ADVICE[code];
-  return [printable(`${code}: ${message}${holder}${request}`), ...(advice === undefined ? [] : [`next: ${advice}`])];
+  return [printable(`${code}: ${message}${holder}${request}`), ...(advice === null ? [] : [`next: ${advice}`])];
 }

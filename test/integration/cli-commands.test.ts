@@ -2,126 +2,102 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { AuditRecord, DoctorReport, Entry, Lease, Lock, WrittenFile } from '../../src/client/contract/answers.ts';
-import { FencegateClient } from '../../src/client/fencegate-client.ts';
 import { BIN, CommandLine } from '../support/command-line.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { commandLineSuite, ownDirectory } from '../support/command-line-suite.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { until } from '../support/until.ts';
 
-let directory: string;
-let gateway: GatewayProcess;
-let client: FencegateClient;
-let cli: CommandLine;
+const lab = commandLineSuite();
 
-beforeAll(async () => {
-  directory = await newDirectory();
-  gateway = await GatewayProcess.start(directory, { outlivesTest: true });
-  client = new FencegateClient({ url: gateway.url, clientId: 'test' });
-  cli = new CommandLine(gateway.url, directory);
-});
-
-afterAll(async () => {
-  await client.close();
-  await gateway.stop();
-  await removeDirectory(directory);
-});
-
-const contentOf = async (resource: string): Promise<string> => (await client.get(resource)).text();
-const local = (name: string): string => join(directory, name);
-
-/** A directory that goes with the test. */
-async function ownDirectory(): Promise<string> {
-  const own = await newDirectory();
-  onTestFinished(() => removeDirectory(own));
-  return own;
-}
+const contentOf = async (resource: string): Promise<string> => (await lab.client.get(resource)).text();
+const local = (name: string): string => join(lab.directory, name);
 
 describe('files', () => {
   it('put and get carry bytes as they are, and say what was written', async () => {
     const bytes = Buffer.from([0, 255, 10, 13, 128]);
     writeFileSync(local('odd name #1.bin'), bytes);
-    const written = await cli.json<WrittenFile>('put', 'odd name #1.bin', 'v/dir/');
+    const written = await lab.cli.json<WrittenFile>('put', 'odd name #1.bin', 'v/dir/');
     expect(written).toMatchObject({ resource: 'v/dir/odd name #1.bin', size_bytes: 5 });
-    expect((await cli.run('get', 'v/dir/odd name #1.bin', 'back.bin')).code).toBe(0);
+    expect((await lab.cli.run('get', 'v/dir/odd name #1.bin', 'back.bin')).code).toBe(0);
     expect(readFileSync(local('back.bin'))).toEqual(bytes);
   });
 
   it('get leaves a local file alone when there is nothing to get, and no part of one', async () => {
     writeFileSync(local('kept.txt'), 'kept');
-    expect((await cli.run('get', 'v/nowhere.txt', 'kept.txt')).code).toBe(1);
+    expect((await lab.cli.run('get', 'v/nowhere.txt', 'kept.txt')).code).toBe(1);
     expect(readFileSync(local('kept.txt'), 'utf8')).toBe('kept');
-    expect(readdirSync(directory).filter((name) => name.endsWith('.part'))).toEqual([]);
+    expect(readdirSync(lab.directory).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 
   it('put says 75 when somebody holds the file for longer than it waits, 65 when a condition is not met, 1 without a local file', async () => {
     writeFileSync(local('a.txt'), 'a');
-    const lease = await client.lease('v/taken.txt');
-    expect((await cli.run('put', 'a.txt', 'v/taken.txt', '--wait', '0')).code).toBe(75);
+    const lease = await lab.client.lease('v/taken.txt');
+    expect((await lab.cli.run('put', 'a.txt', 'v/taken.txt', '--wait', '0')).code).toBe(75);
     await lease.release();
-    expect((await cli.run('put', 'a.txt', 'v/taken.txt', '--if-match', '"1-1-1"')).code).toBe(65);
-    expect((await cli.run('put', 'not-there.txt', 'v/taken.txt')).code).toBe(1);
-    expect((await cli.run('put', 'a.txt', 'taken')).code).toBe(64);
+    expect((await lab.cli.run('put', 'a.txt', 'v/taken.txt', '--if-match', '"1-1-1"')).code).toBe(65);
+    expect((await lab.cli.run('put', 'not-there.txt', 'v/taken.txt')).code).toBe(1);
+    expect((await lab.cli.run('put', 'a.txt', 'taken')).code).toBe(64);
   });
 
   it('ls shows strange names without letting them rule the terminal', async () => {
-    await client.put('v/names/a b.txt', 'x');
-    const entries = (await cli.run('ls', 'v/names/', '--json')).stdout.trim().split('\n');
+    await lab.client.put('v/names/a b.txt', 'x');
+    const entries = (await lab.cli.run('ls', 'v/names/', '--json')).stdout.trim().split('\n');
     expect(entries.map((line) => (JSON.parse(line) as Entry).name)).toEqual(['a b.txt']);
-    expect((await cli.run('ls', 'v/names/')).stdout).toMatch(/^TYPE {2}BYTES {2}MODIFIED +NAME\nfile {2}1 +\S+ +a b\.txt\n$/);
+    expect((await lab.cli.run('ls', 'v/names/')).stdout).toMatch(/^TYPE {2}BYTES {2}MODIFIED +NAME\nfile {2}1 +\S+ +a b\.txt\n$/);
   });
 
   it('mv replaces only with --force; rm removes files and empty directories', async () => {
-    await client.put('v/m/a', 'a');
-    await client.put('v/m/b', 'b');
-    expect(await cli.run('mv', 'v/m/a', 'v/m/b')).toMatchObject({ code: 65, stderr: expect.stringContaining('--force replaces it') });
-    expect((await cli.run('mv', 'v/m/a', 'v/m/b', '--force')).code).toBe(0);
+    await lab.client.put('v/m/a', 'a');
+    await lab.client.put('v/m/b', 'b');
+    expect(await lab.cli.run('mv', 'v/m/a', 'v/m/b')).toMatchObject({ code: 65, stderr: expect.stringContaining('--force replaces it') });
+    expect((await lab.cli.run('mv', 'v/m/a', 'v/m/b', '--force')).code).toBe(0);
     expect(await contentOf('v/m/b')).toBe('a');
-    expect((await cli.run('rm', 'v/m/')).code).toBe(65);
-    expect((await cli.run('rm', 'v/m/b')).code).toBe(0);
-    expect((await cli.run('rm', 'v/m/')).code).toBe(0);
-    expect((await cli.run('ls', 'v/m/')).code).toBe(1);
+    expect((await lab.cli.run('rm', 'v/m/')).code).toBe(65);
+    expect((await lab.cli.run('rm', 'v/m/b')).code).toBe(0);
+    expect((await lab.cli.run('rm', 'v/m/')).code).toBe(0);
+    expect((await lab.cli.run('ls', 'v/m/')).code).toBe(1);
   });
 
   it('a transfer shows a bar on a terminal, and nothing else does', async () => {
     writeFileSync(local('big.bin'), Buffer.alloc(8 * 1_048_576));
     const command = `${process.execPath} ${BIN} put big.bin v/big.bin`;
-    const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: directory, env: { ...cli.environment, TERM: 'xterm' } });
+    const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: lab.directory, env: { ...lab.cli.environment, TERM: 'xterm' } });
     let shown = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text));
     await once(child, 'close');
     expect([child.exitCode, shown]).toEqual([0, expect.stringMatching(/v\/big\.bin .*% {2}.* of 8\.0 MiB/)]);
-    expect((await cli.run('put', 'big.bin', 'v/big.bin')).stderr).toBe('');
+    expect((await lab.cli.run('put', 'big.bin', 'v/big.bin')).stderr).toBe('');
   });
 });
 
 describe('edit', () => {
   it('makes any program a fenced one', async () => {
-    await client.put('v/e/draft.txt', 'draft\n');
-    expect(await cli.run('edit', 'v/e/draft.txt', '--', 'sed', '-i', 's/draft/final/', '{}')).toEqual({ code: 0, stdout: '', stderr: '' });
+    await lab.client.put('v/e/draft.txt', 'draft\n');
+    expect(await lab.cli.run('edit', 'v/e/draft.txt', '--', 'sed', '-i', 's/draft/final/', '{}')).toEqual({ code: 0, stdout: '', stderr: '' });
     expect(await contentOf('v/e/draft.txt')).toBe('final\n');
     const records: AuditRecord[] = [];
-    for await (const record of client.audit({ path: 'e/draft.txt' })) records.push(record);
+    for await (const record of lab.client.audit({ path: 'e/draft.txt' })) records.push(record);
     const newest = (action: string): AuditRecord | undefined => records.find((record) => record.action === action);
     expect(newest('put')?.fencing_token).toBe(newest('lease_grant')?.fencing_token);
   });
 
   it('begins a new file empty', async () => {
-    await cli.run('edit', 'v/e/new.txt', '--', 'sh', '-c', 'wc -c < {} >> {}');
+    await lab.cli.run('edit', 'v/e/new.txt', '--', 'sh', '-c', 'wc -c < {} >> {}');
     expect((await contentOf('v/e/new.txt')).trim()).toBe('0');
   });
 
   it('writes nothing when the command changes nothing', async () => {
-    await client.put('v/e/same.txt', 'same');
-    const before = (await client.get('v/e/same.txt')).etag;
-    expect((await cli.run('edit', 'v/e/same.txt', '--', 'touch', '{}')).code).toBe(0);
-    expect((await client.get('v/e/same.txt')).etag).toBe(before);
+    await lab.client.put('v/e/same.txt', 'same');
+    const before = (await lab.client.get('v/e/same.txt')).etag;
+    expect((await lab.cli.run('edit', 'v/e/same.txt', '--', 'touch', '{}')).code).toBe(0);
+    expect((await lab.client.get('v/e/same.txt')).etag).toBe(before);
   });
 
   it('leaves the file as it was when the command fails, keeps the copy and tells where', async () => {
-    await client.put('v/e/kept.txt', 'before');
-    const { code, stderr } = await cli.run('edit', 'v/e/kept.txt', '--', 'sh', '-c', 'echo half > {}; exit 4');
+    await lab.client.put('v/e/kept.txt', 'before');
+    const { code, stderr } = await lab.cli.run('edit', 'v/e/kept.txt', '--', 'sh', '-c', 'echo half > {}; exit 4');
     expect(code).toBe(4);
     expect(await contentOf('v/e/kept.txt')).toBe('before');
     const [, copy = ''] = /kept in (\S+)/.exec(stderr) ?? [];
@@ -130,9 +106,9 @@ describe('edit', () => {
   });
 
   it('does not put onto what somebody changed around the gateway, and says 65', async () => {
-    await client.put('v/e/bypassed.txt', 'before');
-    const real = join(gateway.directory, 'v/e/bypassed.txt');
-    const { code, stderr } = await cli.run('edit', 'v/e/bypassed.txt', '--', 'sh', '-c', `echo around > ${real}; echo edited > {}`);
+    await lab.client.put('v/e/bypassed.txt', 'before');
+    const real = join(lab.gateway.directory, 'v/e/bypassed.txt');
+    const { code, stderr } = await lab.cli.run('edit', 'v/e/bypassed.txt', '--', 'sh', '-c', `echo around > ${real}; echo edited > {}`);
     expect(code).toBe(65);
     expect(readFileSync(real, 'utf8')).toBe('around\n');
     const [, copy = ''] = /kept in (\S+)/.exec(stderr) ?? [];
@@ -140,57 +116,60 @@ describe('edit', () => {
   });
 
   it('is ended with its command when the lease is broken, and says 70', async () => {
-    await client.put('v/e/broken.txt', 'before');
-    const process = cli.start('edit', 'v/e/broken.txt', '--ttl', '2s', '--', 'sh', '-c', 'touch edit-ready; : {}; exec sleep 1000');
+    await lab.client.put('v/e/broken.txt', 'before');
+    const process = lab.cli.start('edit', 'v/e/broken.txt', '--ttl', '2s', '--', 'sh', '-c', 'touch edit-ready; : {}; exec sleep 1000');
     await until(() => (existsSync(local('edit-ready')) ? true : null));
-    await client.breakLock('v/e/broken.txt', { reason: 'a test' });
+    await lab.client.breakLock('v/e/broken.txt', { reason: 'a test' });
     expect(await process.ended()).toEqual({ code: 70, signal: null });
   });
 
   it('wants to know where the copy goes', async () => {
-    expect(await cli.run('edit', 'v/e/x.txt', '--', 'vi')).toMatchObject({ code: 64, stderr: expect.stringContaining('{}') });
+    expect(await lab.cli.run('edit', 'v/e/x.txt', '--', 'vi')).toMatchObject({ code: 64, stderr: expect.stringContaining('{}') });
   });
 });
 
 describe('leases and locks', () => {
   it('a lease outlives the command that took it, is renewed and released by others', async () => {
-    const lease = await cli.json<Lease>('lease', 'acquire', 'v/l/1', '--ttl', '1m');
-    const { holders } = await cli.json<Lock>('lock', 'show', 'v/l/1');
+    const lease = await lab.cli.json<Lease>('lease', 'acquire', 'v/l/1', '--ttl', '1m');
+    const { holders } = await lab.cli.json<Lock>('lock', 'show', 'v/l/1');
     expect(holders).toMatchObject([{ lease_ref: lease.lease_ref }]);
-    const there = cli.with({ FENCEGATE_LEASE_ID: lease.lease_id });
+    const there = lab.cli.with({ FENCEGATE_LEASE_ID: lease.lease_id });
     expect((await there.json<Lease>('lease', 'renew')).state).toBe('held');
     expect((await there.run('lease', 'release')).code).toBe(0);
     expect((await there.run('lease', 'release')).code).toBe(0);
     expect((await there.run('lease', 'renew')).code).toBe(70);
-    expect((await cli.run('lease', 'renew')).code).toBe(64);
+    expect((await lab.cli.run('lease', 'renew')).code).toBe(64);
   });
 
   it('stands in line, and says 75 when it takes too long', async () => {
-    const held = await client.lease('v/l/2');
-    expect((await cli.run('lease', 'acquire', 'v/l/2', '--wait', '1s')).code).toBe(75);
-    const waiting = cli.start('lease', 'acquire', 'v/l/2', '--wait', '1m', '--export');
-    await until(async () => ((await client.lock('v/l/2')).queue_length === 1 ? true : null));
+    const held = await lab.client.lease('v/l/2');
+    expect(await lab.cli.run('lease', 'acquire', 'v/l/2', '--wait', '1s')).toMatchObject({
+      code: 75,
+      stderr: expect.stringContaining('Held by test since 20'),
+    });
+    const waiting = lab.cli.start('lease', 'acquire', 'v/l/2', '--wait', '1m', '--export');
+    await until(async () => ((await lab.client.lock('v/l/2')).queue_length === 1 ? true : null));
     await held.release();
     expect((await waiting.ended()).code).toBe(0);
     expect(waiting.stdout).toMatch(/^export FENCEGATE_RESOURCE='v\/l\/2'\nexport FENCEGATE_LEASE_ID='\S+'\nexport FENCEGATE_FENCING_TOKEN='\d+'\n$/);
   });
 
   it('lock show and lock list say what the lock is: times to live, lock-delay, what holds it back, how it is fenced', async () => {
-    await client.lease('v/l/4', { ttlMs: 90_000, lockDelayMs: 600_000 });
-    const held = (await cli.run('lock', 'show', 'v/l/4')).stdout;
+    await lab.client.lease('v/l/4', { ttlMs: 90_000, lockDelayMs: 600_000 });
+    const held = (await lab.cli.run('lock', 'show', 'v/l/4')).stdout;
     expect(held).toMatch(/^held back for +-\nother recipes +-\nfence level +incarnation\n/m);
     expect(held).toMatch(/EXPIRES IN +TTL +LOCK-DELAY +PRIORITY/);
     expect(held).toMatch(/^holds +test .* 1m 30s +10m +5 /m);
-    await client.breakLock('v/l/4', { reason: 'test' });
-    expect((await cli.run('lock', 'show', 'v/l/4')).stdout).toMatch(/^state +free\n(.*\n)*held back for +(10m|9m \d+s)/m);
-    const list = (await cli.run('lock', 'list', '--volume', 'v')).stdout;
+    await lab.client.breakLock('v/l/4', { reason: 'test' });
+    expect((await lab.cli.run('lock', 'show', 'v/l/4')).stdout).toMatch(/^state +free\n(.*\n)*held back for +(10m|9m \d+s)/m);
+    const list = (await lab.cli.run('lock', 'list', '--volume', 'v')).stdout;
     expect(list).toMatch(/^RESOURCE .* MARK +HELD BACK +OTHERS +FENCE$/m);
     expect(list).toMatch(/^v\/l\/4 +- +- .* (10m|9m \d+s) +0 +incarnation$/m);
   });
 
   it('lock list filters', async () => {
-    const lease = await client.lease('v/l/3');
-    const list = async (...flags: string[]) => (await cli.run('lock', 'list', '--json', ...flags)).stdout;
+    const lease = await lab.client.lease('v/l/3');
+    const list = async (...flags: string[]) => (await lab.cli.run('lock', 'list', '--json', ...flags)).stdout;
     expect(await list('--volume', 'v')).toContain('"v/l/3"');
     expect(await list('--older-than', '1h')).not.toContain('"v/l/3"');
     expect(await list('--state', 'waiting')).not.toContain('"v/l/3"');
@@ -200,11 +179,11 @@ describe('leases and locks', () => {
 
 describe('audit', () => {
   it('follows what comes, each record once, until SIGINT', async () => {
-    await client.put('v/au/1', 'x');
-    const process = cli.start('audit', 'v', '--path-prefix', 'au/', '--follow', '--json', '--every', '20ms');
+    await lab.client.put('v/au/1', 'x');
+    const process = lab.cli.start('audit', 'v', '--path-prefix', 'au/', '--follow', '--json', '--every', '20ms');
     await process.says('"resource":"v/au/1"');
-    await client.put('v/au/2', 'x');
-    await client.put('v/au/3', 'x');
+    await lab.client.put('v/au/2', 'x');
+    await lab.client.put('v/au/3', 'x');
     await process.says('"resource":"v/au/3"');
     process.signal('SIGINT');
     expect((await process.ended()).code).toBe(0);
@@ -217,9 +196,9 @@ describe('audit', () => {
 
   it('ends quietly when nobody reads any more', () => {
     const shell = spawnSync('bash', ['-c', `set -o pipefail; node "$FENCEGATE" audit --json | true`], {
-      cwd: directory,
+      cwd: lab.directory,
       encoding: 'utf8',
-      env: cli.environment,
+      env: lab.cli.environment,
     });
     // 0 when all of it was in the pipe before the reader went.
     expect([0, 141]).toContain(shell.status);
@@ -275,6 +254,29 @@ describe('doctor, fences, backup, adoption', () => {
     expect((await here.with({ FENCEGATE_URL: heir.url }).run('doctor')).code).toBe(0);
   });
 
+  it('makes no data directory by mistake: a rebase wants one that is there, and an adoption says when it begins a new journal', async () => {
+    const own = await ownDirectory();
+    await (await GatewayProcess.start(own)).stop();
+    const data = join(own, 'mistyped');
+    const here = new CommandLine('http://127.0.0.1:9', own, { FENCEGATE_DATA_DIR: data, FENCEGATE_VOLUMES: `v=${join(own, 'v')}` });
+    const order = ['--offline', '--reason', 'a test'];
+    expect(await here.run('fence', 'rebase', ...order)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `fencegate: there is no journal in ${data} (FENCEGATE_DATA_DIR); nothing was made there\nfencegate: next: set FENCEGATE_DATA_DIR to the data directory of the gateway\n`,
+    });
+    expect(await here.run('volume', 'adopt', 'w', ...order)).toMatchObject({ code: 64, stderr: expect.stringContaining('there is no volume w in') });
+    expect(existsSync(data)).toBe(false);
+    expect(await here.run('volume', 'adopt', 'v', ...order)).toMatchObject({
+      code: 0,
+      stdout: 'v is open, fence level incarnation\n',
+      stderr: expect.stringMatching(`^a new journal was begun in ${data} \\(FENCEGATE_DATA_DIR\\): .*\n$`),
+    });
+    // Only its journal is lost: that is what a rebase is for.
+    for (const name of readdirSync(data)) if (name.startsWith('journal.sqlite')) rmSync(join(data, name));
+    expect(await here.run('fence', 'rebase', ...order)).toMatchObject({ code: 0, stderr: expect.stringContaining('a new journal was begun') });
+  });
+
   it('fixes what is safe to fix, and first tells what it would do', async () => {
     const own = await ownDirectory();
     await (await GatewayProcess.start(own)).stop();
@@ -299,27 +301,26 @@ describe('doctor, fences, backup, adoption', () => {
 
 describe('the program', () => {
   it('explains every command, with examples', async () => {
-    const [, list = ''] = (await cli.run('--help')).stdout.split('Commands:\n');
+    const [, list = ''] = (await lab.cli.run('--help')).stdout.split('Commands:\n');
     const names = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
     expect(names.length).toBeGreaterThan(15);
-    const groups = ['config check', 'token create', 'lease acquire', 'lease renew', 'lease release', 'lock show', 'lock list', 'lock break'];
-    const leaves = names.filter((name) => !['config', 'token', 'lease', 'lock', 'fence', 'volume'].includes(name));
-    for (const command of [...groups, 'fence show', 'fence rebase', 'volume adopt', ...leaves]) {
-      const { code, stdout } = await cli.run(...command.split(' '), '--help');
+    const below = ['config check', 'token create', 'lease acquire', 'lease renew', 'lease release', 'lock show', 'lock list', 'lock break'];
+    for (const command of [...below, 'fence show', 'fence rebase', 'volume adopt', ...names]) {
+      const { code, stdout } = await lab.cli.run(...command.split(' '), '--help');
       expect([command, code, stdout.includes('Examples:\n  $ ')]).toEqual([command, 0, true]);
     }
-    expect((await cli.run('exec', '--help')).stdout).toMatch(/writes the mount directly is NOT fenced/);
+    expect((await lab.cli.run('exec', '--help')).stdout).toMatch(/writes the mount directly is NOT fenced/);
   });
 
   it('says what was meant', async () => {
-    expect(await cli.run('lokc')).toMatchObject({ code: 64, stderr: expect.stringContaining('Did you mean lock?') });
+    expect(await lab.cli.run('lokc')).toMatchObject({ code: 64, stderr: expect.stringContaining('Did you mean lock?') });
   });
 
   it('prints no colours into pipes, and none with NO_COLOR', () => {
     const bold = (environment: Record<string, string>): boolean => {
       const command = `${process.execPath} ${BIN} ls`;
-      const env = { ...cli.environment, TERM: 'xterm', ...environment };
-      return spawnSync('script', ['-qec', command, '/dev/null'], { cwd: directory, encoding: 'utf8', env }).stdout.includes('\u001b[1m');
+      const env = { ...lab.cli.environment, TERM: 'xterm', ...environment };
+      return spawnSync('script', ['-qec', command, '/dev/null'], { cwd: lab.directory, encoding: 'utf8', env }).stdout.includes('\u001b[1m');
     };
     expect([bold({}), bold({ NO_COLOR: '1' })]).toEqual([true, false]);
   });
@@ -332,7 +333,7 @@ describe('the program', () => {
         `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}`,
         '_fencegate; declare -p COMPREPLY',
       ].join('\n');
-      const env = { ...cli.environment, PATH: `${directory}:${cli.environment['PATH']}` };
+      const env = { ...lab.cli.environment, PATH: `${lab.directory}:${lab.cli.environment['PATH']}` };
       const { stdout } = spawnSync('bash', ['-c', script], { encoding: 'utf8', env });
       return [...stdout.matchAll(/\[\d+\]="([^"]*)"/g)].map(([, word = '']) => word);
     };

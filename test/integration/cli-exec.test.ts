@@ -2,13 +2,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { FencegateClient } from '../../src/client/fencegate-client.ts';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { CliProcess } from '../support/cli-process.ts';
-import { BIN, CommandLine } from '../support/command-line.ts';
+import { BIN } from '../support/command-line.ts';
+import { commandLineSuite, ownGateway } from '../support/command-line-suite.ts';
 import { freePort } from '../support/free-port.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
-import { GatewayProcess } from '../support/gateway-process.ts';
 import { until } from '../support/until.ts';
 import { bearerOf, principalsFile } from '../support/volumes-gateway.ts';
 
@@ -16,51 +14,28 @@ import { bearerOf, principalsFile } from '../support/volumes-gateway.ts';
 const TTL_MS = 3_000;
 const TTL = `${TTL_MS}ms`;
 
-let directory: string;
-let gateway: GatewayProcess;
-let client: FencegateClient;
-let cli: CommandLine;
+const lab = commandLineSuite();
 /** A resource of each test's own. */
 let resource: string;
 let tests = 0;
-
-beforeAll(async () => {
-  directory = await newDirectory();
-  gateway = await GatewayProcess.start(directory, { outlivesTest: true });
-  client = new FencegateClient({ url: gateway.url, clientId: 'test' });
-  cli = new CommandLine(gateway.url, directory);
-});
 
 beforeEach(() => {
   tests += 1;
   resource = `v/r${tests}.txt`;
 });
 
-afterAll(async () => {
-  await client.close();
-  await gateway.stop();
-  await removeDirectory(directory);
-});
-
 /** A shell script as the command. */
-const exec = (script: string, ...flags: readonly string[]): CliProcess => cli.start('exec', '--lock', resource, ...flags, '--', 'sh', '-c', script);
+const exec = (script: string, ...flags: readonly string[]): CliProcess =>
+  lab.cli.start('exec', '--lock', resource, ...flags, '--', 'sh', '-c', script);
 
 async function isFree(name: string): Promise<boolean> {
-  return (await client.lock(name)).holders.length === 0;
+  return (await lab.client.lock(name)).holders.length === 0;
 }
 
-const appeared = (name: string): Promise<true> => until(() => (existsSync(join(directory, name)) ? true : null));
-const text = (name: string): string => readFileSync(join(directory, name), 'utf8');
+const appeared = (name: string): Promise<true> => until(() => (existsSync(join(lab.directory, name)) ? true : null));
+const text = (name: string): string => readFileSync(join(lab.directory, name), 'utf8');
 /** Times that a script noted, in ms. */
 const times = (name: string): number[] => text(name).trim().split('\n').map(Number);
-
-/** A gateway of the test's own, that may be killed. */
-async function ownGateway(): Promise<{ readonly gateway: GatewayProcess; readonly cli: CommandLine }> {
-  const own = await newDirectory();
-  onTestFinished(() => removeDirectory(own));
-  const doomed = await GatewayProcess.start(own);
-  return { gateway: doomed, cli: new CommandLine(doomed.url, directory) };
-}
 
 describe('fencegate exec', () => {
   it('gives the command its lease, keeps its exit code, and releases', async () => {
@@ -68,8 +43,8 @@ describe('fencegate exec', () => {
       'echo "$FENCEGATE_URL $FENCEGATE_RESOURCE $FENCEGATE_FENCING_TOKEN $(test -n "$FENCEGATE_LEASE_ID" && echo secret)"; exit 7',
     );
     expect(await process.ended()).toEqual({ code: 7, signal: null });
-    const { high_water_mark: mark } = await client.lock(resource);
-    expect(process.stdout).toBe(`${gateway.url} ${resource} ${mark} secret\n`);
+    const { high_water_mark: mark } = await lab.client.lock(resource);
+    expect(process.stdout).toBe(`${lab.gateway.url} ${resource} ${mark} secret\n`);
     expect(process.stderr).toBe('');
     expect(await isFree(resource)).toBe(true);
   });
@@ -78,7 +53,7 @@ describe('fencegate exec', () => {
     const process = exec('touch running; read -r line; echo "$line"', '--ttl', '1s');
     await appeared('running');
     const until1 = performance.now() + 2_000;
-    while (performance.now() < until1) expect((await client.lock(resource)).holders).toHaveLength(1);
+    while (performance.now() < until1) expect((await lab.client.lock(resource)).holders).toHaveLength(1);
     process.child.stdin.end('what comes on standard input\n');
     expect(await process.ended()).toEqual({ code: 0, signal: null });
     expect(process.stdout).toBe('what comes on standard input\n');
@@ -90,13 +65,13 @@ describe('fencegate exec', () => {
   });
 
   it('says 127 for a command that is not there, 126 for one that cannot be run, and releases', async () => {
-    writeFileSync(join(directory, 'plain.txt'), 'no program');
-    expect(await cli.run('exec', '--lock', resource, '--', 'no-such-command')).toEqual({
+    writeFileSync(join(lab.directory, 'plain.txt'), 'no program');
+    expect(await lab.cli.run('exec', '--lock', resource, '--', 'no-such-command')).toEqual({
       code: 127,
       stdout: '',
       stderr: 'fencegate: no-such-command: command not found\n',
     });
-    expect((await cli.run('exec', '--lock', resource, '--', './plain.txt')).code).toBe(126);
+    expect((await lab.cli.run('exec', '--lock', resource, '--', './plain.txt')).code).toBe(126);
     expect(await isFree(resource)).toBe(true);
   });
 
@@ -104,7 +79,7 @@ describe('fencegate exec', () => {
     const process = exec('echo mine > mine.txt; node "$FENCEGATE" put mine.txt "$FENCEGATE_RESOURCE" --json');
     await process.ended();
     const { fencing_token: token } = JSON.parse(process.stdout) as { fencing_token: string };
-    expect(token).toBe((await client.lock(resource)).high_water_mark);
+    expect(token).toBe((await lab.client.lock(resource)).high_water_mark);
   });
 
   it('is re-entrant: inside itself it has the same lease, which only the outer one ends', async () => {
@@ -136,35 +111,35 @@ describe('fencegate exec', () => {
 
 describe('fencegate exec that does not get the lock', () => {
   it('says 75 when the wait is over, and who holds it is not asked to run', async () => {
-    const lease = await client.lease(resource);
-    const result = await cli.run('exec', '--lock', resource, '--wait', '100ms', '--', 'touch', 'must-not-be');
+    const lease = await lab.client.lease(resource);
+    const result = await lab.cli.run('exec', '--lock', resource, '--wait', '700ms', '--', 'touch', 'must-not-be');
     expect(result.code).toBe(75);
-    expect(result.stderr).toMatch(/^fencegate: lock_not_acquired: .*\nfencegate: next: .*\n$/);
-    expect(existsSync(join(directory, 'must-not-be'))).toBe(false);
+    expect(result.stderr).toMatch(/^fencegate: lock_not_acquired: .* Held by test since 20\S+Z\..*\nfencegate: next: .*\n$/);
+    expect(existsSync(join(lab.directory, 'must-not-be'))).toBe(false);
     await lease.release();
   });
 
   it('waits in line, and runs when it is its turn', async () => {
-    const lease = await client.lease(resource);
+    const lease = await lab.client.lease(resource);
     const process = exec('echo $FENCEGATE_FENCING_TOKEN', '--wait', '1m');
-    await until(async () => ((await client.lock(resource)).queue_length === 1 ? true : null));
+    await until(async () => ((await lab.client.lock(resource)).queue_length === 1 ? true : null));
     await lease.release();
     expect(await process.ended()).toEqual({ code: 0, signal: null });
     expect(Number(process.stdout)).toBeGreaterThan(Number(lease.token));
   });
 
   it('leaves the line at SIGINT', async () => {
-    const lease = await client.lease(resource);
+    const lease = await lab.client.lease(resource);
     const process = exec('true', '--wait', '1m');
-    await until(async () => ((await client.lock(resource)).queue_length === 1 ? true : null));
+    await until(async () => ((await lab.client.lock(resource)).queue_length === 1 ? true : null));
     process.signal('SIGINT');
     expect(await process.ended()).toEqual({ code: 130, signal: null });
-    expect((await client.lock(resource)).queue_length).toBe(0);
+    expect((await lab.client.lock(resource)).queue_length).toBe(0);
     await lease.release();
   });
 
   it('says 69 when no gateway is there', async () => {
-    const nobody = cli.with({ FENCEGATE_URL: `http://127.0.0.1:${await freePort()}` });
+    const nobody = lab.cli.with({ FENCEGATE_URL: `http://127.0.0.1:${await freePort()}` });
     const result = await nobody.run('exec', '--lock', resource, '--', 'true');
     expect(result.code).toBe(69);
     expect(result.stderr).toMatch(/gateway_unreachable: .*ECONNREFUSED.*\n.*next: check that the gateway runs/);
@@ -180,17 +155,14 @@ describe('fencegate exec that does not get the lock', () => {
       ['exec', '--lock', resource, '--ttl', '10ms', '--', 'true'],
       ['exec', '--lock', resource, '--gateway', 'nonsense', '--', 'true'],
     ]) {
-      const { code, stderr } = await cli.run(...argv);
+      const { code, stderr } = await lab.cli.run(...argv);
       expect([argv, code]).toEqual([argv, 64]);
       expect(stderr).not.toBe('');
     }
   });
 
   it('says 77 without a right, and takes its bearer token from a file or the environment', async () => {
-    const own = await newDirectory();
-    onTestFinished(() => removeDirectory(own));
-    const closed = await GatewayProcess.start(own, { auth: principalsFile([{ name: 'robot', roles: ['reader', 'writer'] }]) });
-    const there = new CommandLine(closed.url, own);
+    const { directory: own, cli: there } = await ownGateway({ auth: principalsFile([{ name: 'robot', roles: ['reader', 'writer'] }]) });
     expect((await there.run('exec', '--lock', resource, '--', 'true')).code).toBe(77);
     expect((await there.with({ FENCEGATE_AUTH_TOKEN: bearerOf('robot') }).run('exec', '--lock', resource, '--', 'true')).code).toBe(0);
     writeFileSync(join(own, 'token'), `${bearerOf('robot')}\n`);
@@ -204,7 +176,7 @@ describe('fencegate exec that loses its lease', () => {
   it('R16: ends the command before the lease can end when the gateway disappears, and says 70', async () => {
     const own = await ownGateway();
     const script = 'trap "date +%s%3N > asked; exit 0" TERM; touch gone-ready; while :; do sleep 0.02; done';
-    const process = own.cli.start('exec', '--lock', resource, '--ttl', TTL, '--', 'sh', '-c', script);
+    const process = lab.cli.with({ FENCEGATE_URL: own.gateway.url }).start('exec', '--lock', resource, '--ttl', TTL, '--', 'sh', '-c', script);
     await appeared('gone-ready');
     await own.gateway.kill();
     const lastRenewalMs = Date.now();
@@ -217,7 +189,9 @@ describe('fencegate exec that loses its lease', () => {
     const own = await ownGateway();
     const beat = (name: string): string => `while :; do date +%s%3N >> ${name}; sleep 0.02; done`;
     const script = `trap "" TERM; (${beat('grandchild')}) & ${beat('child')}`;
-    const process = own.cli.start('exec', '--lock', resource, '--ttl', TTL, '--grace', '700ms', '--', 'sh', '-c', script);
+    const process = lab.cli
+      .with({ FENCEGATE_URL: own.gateway.url })
+      .start('exec', '--lock', resource, '--ttl', TTL, '--grace', '700ms', '--', 'sh', '-c', script);
     await Promise.all([appeared('child'), appeared('grandchild')]);
     await own.gateway.kill();
     const endMs = Date.now() + TTL_MS;
@@ -232,7 +206,7 @@ describe('fencegate exec that loses its lease', () => {
   it('ends the command as soon as the lease is broken, long before it renews, and says 70, also to one that ends well', async () => {
     const process = exec('trap "exit 0" TERM; touch broken-ready; while :; do sleep 0.02; done', '--ttl', '1h');
     await appeared('broken-ready');
-    await client.breakLock(resource, { reason: 'a test' });
+    await lab.client.breakLock(resource, { reason: 'a test' });
     expect(await process.ended()).toEqual({ code: 70, signal: null });
     expect(process.stderr).toContain('says the gateway');
   });
@@ -243,8 +217,8 @@ describe('fencegate exec that loses its lease', () => {
     const process = exec(script, '--ttl', '6s', '--grace', '1500ms');
     await appeared('grace-ready');
     // Before the next heartbeat, and with the command still at work when the administrator asks.
-    await client.breakLock(resource, { reason: 'maintenance', graceMs: 4_000 });
-    const next = client.lease(resource).then((lease) => ({ lease, grantedMs: Date.now() }));
+    await lab.client.breakLock(resource, { reason: 'maintenance', graceMs: 4_000 });
+    const next = lab.client.lease(resource).then((lease) => ({ lease, grantedMs: Date.now() }));
     expect(await process.ended()).toEqual({ code: 70, signal: null });
     expect(process.stderr).toMatch(/an administrator ends the lease.*\n.*The lease is lost: broken, by the clock of this process/);
     const { lease, grantedMs } = await next;
@@ -266,19 +240,23 @@ describe('fencegate exec that loses its lease', () => {
       'trap "touch late-told" TERM; touch late-ready; until [ -e late-told ] && [ -e late-go ]; do sleep 0.02; done; echo late | node "$FENCEGATE" put - "$FENCEGATE_RESOURCE"; echo $? > late-code';
     const process = exec(script, '--ttl', '30s', '--grace', '10s');
     await appeared('late-ready');
-    await client.breakLock(resource, { reason: 'a test' });
-    await client.put(resource, 'theirs', {});
-    await cli.run('exec', '--lock', resource, '--', 'touch', 'late-go');
+    await lab.client.breakLock(resource, { reason: 'a test' });
+    await lab.client.put(resource, 'theirs', {});
+    await lab.cli.run('exec', '--lock', resource, '--', 'touch', 'late-go');
     await process.ended();
-    if (existsSync(join(directory, 'late-code'))) expect(text('late-code')).toBe('65\n');
-    expect(await (await client.get(resource)).text()).toBe('theirs');
+    if (existsSync(join(lab.directory, 'late-code'))) expect(text('late-code')).toBe('65\n');
+    expect(await (await lab.client.get(resource)).text()).toBe('theirs');
   });
 });
 
 describe('fencegate exec at a terminal', () => {
   /** Under `script`, which gives it a terminal of its own; what is written to its input is typed. */
   function atTerminal(command: string) {
-    const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: directory, env: cli.environment, stdio: ['pipe', 'pipe', 'inherit'] });
+    const child = spawn('script', ['-qec', command, '/dev/null'], {
+      cwd: lab.directory,
+      env: lab.cli.environment,
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
     onTestFinished(() => void child.kill('SIGKILL'));
     let output = '';
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
@@ -314,7 +292,7 @@ describe('fencegate exec at a terminal', () => {
 
   it('Ctrl-Z stops the command, too; it goes on with us', async () => {
     const terminal = atTerminal(quoted('echo $$ > stopped-pid; read -r line; echo "said $line"'));
-    const child = await until(() => (existsSync(join(directory, 'stopped-pid')) && text('stopped-pid').trim()) || null);
+    const child = await until(() => (existsSync(join(lab.directory, 'stopped-pid')) && text('stopped-pid').trim()) || null);
     const parent = /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${child}/status`, 'utf8'))?.[1] ?? '';
     terminal.type('\u001a');
     await until(() => (/^State:\s+T/m.test(readFileSync(`/proc/${child}/status`, 'utf8')) ? true : null));

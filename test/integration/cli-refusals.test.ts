@@ -2,45 +2,30 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { FencegateClient } from '../../src/client/fencegate-client.ts';
-import { BIN, CommandLine } from '../support/command-line.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { BIN } from '../support/command-line.ts';
+import { commandLineSuite, ownGateway } from '../support/command-line-suite.ts';
 import { freePort } from '../support/free-port.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
-import { GatewayProcess } from '../support/gateway-process.ts';
 import { until } from '../support/until.ts';
 
-let directory: string;
-let gateway: GatewayProcess;
-let client: FencegateClient;
-let cli: CommandLine;
+const lab = commandLineSuite();
 
-beforeAll(async () => {
-  directory = await newDirectory();
-  gateway = await GatewayProcess.start(directory, { outlivesTest: true });
-  client = new FencegateClient({ url: gateway.url, clientId: 'test' });
-  cli = new CommandLine(gateway.url, directory);
-  writeFileSync(join(directory, 'a.txt'), 'a');
+beforeAll(() => {
+  writeFileSync(join(lab.directory, 'a.txt'), 'a');
 });
 
-afterAll(async () => {
-  await client.close();
-  await gateway.stop();
-  await removeDirectory(directory);
-});
-
-const contentOf = async (resource: string): Promise<string> => (await client.get(resource)).text();
+const contentOf = async (resource: string): Promise<string> => (await lab.client.get(resource)).text();
 
 /** A script for bash that breaks the lock of the command that runs it, so soon that nobody is told before it ends. */
 function breakOwn(resource: string): string {
-  const { hostname, port } = new URL(gateway.url);
+  const { hostname, port } = new URL(lab.gateway.url);
   const body = JSON.stringify({ resource, reason: 'a test' });
   const head = `POST /v1/admin/locks/break HTTP/1.1\\r\\nHost: ${hostname}\\r\\nContent-Type: application/json\\r\\nContent-Length: ${body.length}\\r\\nConnection: close\\r\\n\\r\\n`;
   return `exec 3<>/dev/tcp/${hostname}/${port}; printf '${head}${body}' >&3; read -r status <&3; case "$status" in *" 200 "*) ;; *) exit 9 ;; esac`;
 }
 
 describe('a shared lease', () => {
-  const inside = (resource: string, script: string) => cli.run('exec', '--shared', '--lock', resource, '--', 'sh', '-c', script);
+  const inside = (resource: string, script: string) => lab.cli.run('exec', '--shared', '--lock', resource, '--', 'sh', '-c', script);
   const ours = 'node "$FENCEGATE"';
 
   it('is never taken for an exclusive one: exec inside exec --shared is refused with 64, and does not run its command', async () => {
@@ -53,7 +38,7 @@ describe('a shared lease', () => {
   });
 
   it('lets edit not even fetch, and refuses put, rm and mv with 65', async () => {
-    await client.put('v/s/2', 'before');
+    await lab.client.put('v/s/2', 'before');
     const script = [`edit v/s/2 -- sed -i s/before/after/ {}`, 'put a.txt v/s/2', 'rm v/s/2', 'mv v/s/2 v/s/3'].map(
       (command) => `${ours} ${command}; echo $?`,
     );
@@ -66,8 +51,8 @@ describe('a shared lease', () => {
 
 describe('a lease that is lost', () => {
   it('ends edit with 70 also when only the gateway knows: the file stays, the copy is kept, and the next step is another edit', async () => {
-    await client.put('v/l/1', 'before');
-    const { code, stderr } = await cli.run('edit', 'v/l/1', '--', 'bash', '-c', `${breakOwn('v/l/1')}; echo edited > {}`);
+    await lab.client.put('v/l/1', 'before');
+    const { code, stderr } = await lab.cli.run('edit', 'v/l/1', '--', 'bash', '-c', `${breakOwn('v/l/1')}; echo edited > {}`);
     const [, copy = ''] = /kept in (\S+)/.exec(stderr) ?? [];
     expect(readFileSync(copy, 'utf8')).toBe('edited\n');
     rmSync(join(copy, '..'), { recursive: true });
@@ -77,14 +62,14 @@ describe('a lease that is lost', () => {
   });
 
   it('ends exec with 70 when it was broken so late that the command ended before anybody was told', async () => {
-    const { code, stderr } = await cli.run('exec', '--lock', 'v/l/2', '--', 'bash', '-c', breakOwn('v/l/2'));
+    const { code, stderr } = await lab.cli.run('exec', '--lock', 'v/l/2', '--', 'bash', '-c', breakOwn('v/l/2'));
     expect([code, stderr]).toEqual([70, expect.stringContaining('v/l/2: The lease is lost: broken, says the gateway.')]);
   });
 
   it('R25: is 65 for put, rm and mv, whose write the gateway refuses, and the command around them is ended with 70', async () => {
-    await client.put('v/l/3', 'before');
+    await lab.client.put('v/l/3', 'before');
     const script = `trap "told=yes" TERM; ${breakOwn('v/l/3')}; until [ "$told" ]; do sleep 0.02; done; for c in "put a.txt v/l/3" "rm v/l/3" "mv v/l/3 v/l/4"; do node "$FENCEGATE" $c; echo $?; done`;
-    const { code, stdout, stderr } = await cli.run('exec', '--lock', 'v/l/3', '--ttl', '1m', '--grace', '20s', '--', 'bash', '-c', script);
+    const { code, stdout, stderr } = await lab.cli.run('exec', '--lock', 'v/l/3', '--ttl', '1m', '--grace', '20s', '--', 'bash', '-c', script);
     expect([code, stdout]).toEqual([70, '65\n65\n65\n']);
     expect(stderr).toMatch(/stale_token: .*\nfencegate: next: stop: the lease is over/);
     expect(await contentOf('v/l/3')).toBe('before');
@@ -104,7 +89,32 @@ describe('what goes wrong is said with what to do next', () => {
       'a place for the answer that is not there',
       ['get', 'v/there', 'no/such/place'],
       1,
-      /^fencegate: .*no\/such\/.*: no such file or directory \(ENOENT\)\nfencegate: next: /,
+      /^fencegate: no\/such\/place: no such file or directory \(ENOENT\)\nfencegate: next: /,
+    ],
+    [
+      'standard output for a file and for JSON',
+      ['get', 'v/there', '-', '--json'],
+      64,
+      /^fencegate: with - standard output is the file, and has no room for --json; name a local file/,
+    ],
+    [
+      'a file in place of a directory',
+      ['put', 'a.txt', 'v/there/x'],
+      65,
+      /^fencegate: not_a_directory: .*\nfencegate: next: a part of the path is a file/,
+    ],
+    ['a condition that rm cannot meet', ['rm', 'v/there', '--if-none-match', '*'], 64, /^fencegate: unknown option '--if-none-match'/],
+    [
+      'a command of edit that removes the copy',
+      ['edit', 'v/there', '--', 'rm', '{}'],
+      1,
+      /^fencegate: v\/there was left as it was: the command left no file where its copy was\nfencegate: next: fencegate rm [^\n]*\n$/,
+    ],
+    [
+      'a longest hold that leaves exec no time',
+      ['exec', '--lock', 'v/there', '--max-hold', '2s', '--grace', '5s', '--', 'true'],
+      64,
+      /^fencegate: --max-hold 2s leaves the command no time: it is ended 5\.2s before/,
     ],
     [
       'a directory in place of a file',
@@ -135,20 +145,42 @@ describe('what goes wrong is said with what to do next', () => {
     ['an ETag with a line break', ['put', 'a.txt', 'v/x', '--if-match', '"a\nb"'], 64, /^fencegate: ifMatch must be a string without line breaks/],
     ['a label that no header can hold', ['ls', '--client-id', '日本'], 64, /^fencegate: clientId must be a string without/],
   ] as const)('%s', async (_what, argv, code, says) => {
-    await client.put('v/there', 'x');
-    const result = await cli.with({ FENCEGATE_DATA_DIR: 'nowhere' }).run(...argv);
+    await lab.client.put('v/there', 'x');
+    const result = await lab.cli.with({ FENCEGATE_DATA_DIR: 'nowhere' }).run(...argv);
     expect(result.stderr).toMatch(says);
     expect([result.code, result.stdout]).toEqual([code, '']);
   });
 
+  it('what a command of edit put beside the place of its copy is kept, and the lease is released', async () => {
+    await lab.client.put('v/moved', 'before');
+    const { code, stderr } = await lab.cli.run('edit', 'v/moved', '--', 'sh', '-c', 'echo mine > {}.new; rm {}');
+    const [, kept = ''] = /kept in (\S+)\n/.exec(stderr) ?? [];
+    expect([code, readFileSync(join(kept, 'moved.new'), 'utf8'), await contentOf('v/moved')]).toEqual([1, 'mine\n', 'before']);
+    rmSync(kept, { recursive: true });
+    expect((await lab.client.lock('v/moved')).holders).toEqual([]);
+  });
+
+  it('config check says in JSON what came of each setting, under the name that it has in the file', async () => {
+    const config = await lab.cli.with({ FENCEGATE_VOLUMES: 'a=a,b=' }).json<Record<string, unknown>>('config', 'check');
+    expect(config).toMatchObject({
+      data_dir: join(lab.directory, 'data'),
+      principals: 0,
+      volumes: [
+        { name: 'a', require_token: 'false', lease: { ttl_ms_min: 1_000 }, limits: { in_flight: expect.any(Number) } },
+        { name: 'b', path: null },
+      ],
+    });
+    expect(JSON.stringify(config)).not.toMatch(/"\w*[a-z][A-Z]\w*":/);
+  });
+
   it('the help tells each default once', async () => {
-    const { stdout } = await cli.run('audit', '--help');
+    const { stdout } = await lab.cli.run('audit', '--help');
     expect(stdout).toContain('how often --follow asks; default 1s\n');
     expect(stdout.split('\n').filter((line) => (line.match(/default/g)?.length ?? 0) > 1)).toEqual([]);
   });
 
   it('every command prints JSON for scripts, but those whose output is not theirs', async () => {
-    const [, list = ''] = (await cli.run('--help')).stdout.split('Commands:\n');
+    const [, list = ''] = (await lab.cli.run('--help')).stdout.split('Commands:\n');
     const names = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
     const groups: Readonly<Record<string, readonly string[]>> = {
       config: ['check'],
@@ -160,22 +192,22 @@ describe('what goes wrong is said with what to do next', () => {
     };
     const leaves = names.flatMap((name) => groups[name]?.map((sub) => `${name} ${sub}`) ?? [name]);
     const helps = await Promise.all(
-      leaves.map(async (leaf) => [leaf, (await cli.run(...leaf.split(' '), '--help')).stdout.includes('--json')] as const),
+      leaves.map(async (leaf) => [leaf, (await lab.cli.run(...leaf.split(' '), '--help')).stdout.includes('--json')] as const),
     );
     expect(helps.filter(([, json]) => !json).map(([leaf]) => leaf)).toEqual(['serve', 'demo', 'completion', 'exec', 'edit']);
-    expect(Object.keys(await cli.json<object>('token', 'create'))).toEqual(['token', 'token_sha256']);
-    const here = cli.with({ FENCEGATE_DATA_DIR: join(gateway.directory, 'data') });
-    expect(await here.json('backup', 'copy.db')).toEqual({ file: join(directory, 'copy.db') });
-    const { lease_id: id } = await cli.json<{ lease_id: string }>('lease', 'acquire', 'v/json');
-    expect(await cli.with({ FENCEGATE_LEASE_ID: id }).json('lease', 'release')).toEqual({ state: 'released' });
+    expect(Object.keys(await lab.cli.json<object>('token', 'create'))).toEqual(['token', 'token_sha256']);
+    const here = lab.cli.with({ FENCEGATE_DATA_DIR: join(lab.gateway.directory, 'data') });
+    expect(await here.json('backup', 'copy.db')).toEqual({ file: join(lab.directory, 'copy.db') });
+    const { lease_id: id } = await lab.cli.json<{ lease_id: string }>('lease', 'acquire', 'v/json');
+    expect(await lab.cli.with({ FENCEGATE_LEASE_ID: id }).json('lease', 'release')).toEqual({ state: 'released' });
   });
 });
 
 describe('a terminal', () => {
   it('the bar is gone before the result is shown, and the line of the result is whole', async () => {
-    writeFileSync(join(directory, 'big.bin'), Buffer.alloc(8 * 1_048_576));
+    writeFileSync(join(lab.directory, 'big.bin'), Buffer.alloc(8 * 1_048_576));
     const command = `${process.execPath} ${BIN} put big.bin v/big.bin`;
-    const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: directory, env: { ...cli.environment, TERM: 'xterm' } });
+    const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: lab.directory, env: { ...lab.cli.environment, TERM: 'xterm' } });
     let shown = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text));
     await once(child, 'close');
@@ -186,10 +218,7 @@ describe('a terminal', () => {
 
 describe('a gateway that is gone', () => {
   it('does not hold exec up once its command is ended', async () => {
-    const own = await newDirectory();
-    onTestFinished(() => removeDirectory(own));
-    const doomed = await GatewayProcess.start(own);
-    const there = new CommandLine(doomed.url, own);
+    const { directory: own, gateway: doomed, cli: there } = await ownGateway();
     const script = 'trap "date +%s%3N > asked; exit 0" TERM; touch ready; while :; do sleep 0.02; done';
     const process = there.start('exec', '--lock', 'v/x', '--ttl', '2s', '--', 'sh', '-c', script);
     await until(() => readable(join(own, 'ready')));
@@ -200,7 +229,7 @@ describe('a gateway that is gone', () => {
   });
 
   it('is said once, with 69', async () => {
-    const nobody = cli.with({ FENCEGATE_URL: `http://127.0.0.1:${await freePort()}` });
+    const nobody = lab.cli.with({ FENCEGATE_URL: `http://127.0.0.1:${await freePort()}` });
     expect(await nobody.run('ls')).toMatchObject({
       code: 69,
       stdout: '',

@@ -1,3 +1,4 @@
+import { snakeCase } from '../../client/camel-keys.ts';
 import { createAuthenticator } from '../../config/authenticate.ts';
 import { configOfProcess } from '../../config/load.ts';
 import { readAuditKeys, readSigningKeys } from '../../config/secret-files.ts';
@@ -14,7 +15,7 @@ export async function checkConfiguration({ screen }: CommandContext, flags: { re
   readSigningKeys(config);
   readAuditKeys(config);
   if (flags.json === true) {
-    outJson(screen, { ...config, principals });
+    outJson(screen, inSnakeCase({ ...config, principals }));
     return EXIT.ok;
   }
   outFacts(screen, {
@@ -26,4 +27,11 @@ export async function checkConfiguration({ screen }: CommandContext, flags: { re
   const rows = config.volumes.map((one) => [one.name, one.path ?? 'locks only', one.tokens, one.requireToken, one.readOnly ? 'yes' : 'no']);
   await outTable(screen, ['VOLUME', 'PATH', 'TOKENS', 'TOKEN REQUIRED', 'READ-ONLY'], rows);
   return EXIT.ok;
+}
+
+/** As all JSON of ours: what comes of a setting has the name that it has in the file. */
+function inSnakeCase(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inSnakeCase);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [snakeCase(name), inSnakeCase(member)]));
 }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isFencegateError } from '../../client/errors.ts';
 import type { FencegateClient } from '../../client/fencegate-client.ts';
@@ -30,7 +30,7 @@ export async function editFile(context: CommandContext, resource: string, argv: 
   const client = await openClient(context.environment, flags, tellsOfBreak(context));
   const directory = await mkdtemp(join(tmpdir(), 'fencegate-edit-'));
   const copy = new LocalCopy(client, resource, join(directory, basename(resource)));
-  let keep = false;
+  let keep: string | null = null;
   let reached = true;
   try {
     const lease = await takeLease(client, resource, flags);
@@ -41,7 +41,7 @@ export async function editFile(context: CommandContext, resource: string, argv: 
     if (end.refusal !== null) throw end.refusal;
     return end.code;
   } finally {
-    if (keep) context.host.complain(`what the command made of it is kept in ${copy.path}`);
+    if (keep !== null) context.host.complain(`what the command made of it is kept in ${keep}`);
     else await rm(directory, { recursive: true, force: true });
     await closeSoon(client, reached);
   }
@@ -56,8 +56,8 @@ interface Edit {
 
 interface EditEnd {
   readonly code: number;
-  /** The copy is worth keeping: it was changed and did not come back. */
-  readonly keep: boolean;
+  /** What is worth keeping, as it was changed and did not come back: the copy, or the directory that it was in. */
+  readonly keep: string | null;
   /** Why it was not put back; `null` when nothing was refused. */
   readonly refusal: unknown;
 }
@@ -68,26 +68,32 @@ async function edit(context: CommandContext, { lease, copy, argv, flags }: Edit)
   const environment = { ...clientEnvironment(context.environment, flags), ...leaseVariables(lease, copy.resource) };
   const { graceMs } = leaseTimes(flags);
   const { code, lost } = await runUnderLease(context, { lease, command, args, environment, graceMs });
-  const changed = await copy.isChanged();
-  if (lost) return leaseLost(context, copy, changed);
+  const now = await copy.look();
+  if (lost) return leaseLost(context, copy, now === 'changed' ? copy.path : null);
   if (code !== EXIT.ok) {
     context.host.complain(`${printable(copy.resource)} was left as it was: the command ended with ${code}`);
-    return { code, keep: changed, refusal: null };
+    return { code, keep: now === 'changed' ? copy.path : null, refusal: null };
+  }
+  if (now === 'gone') {
+    context.host.complain(`${printable(copy.resource)} was left as it was: the command left no file where its copy was`);
+    context.host.complain('next: fencegate rm removes a file; for edit the command must write the copy where it is');
+    const directory = dirname(copy.path);
+    return { code: EXIT.failed, keep: (await readdir(directory)).length === 0 ? null : directory, refusal: null };
   }
   try {
-    if (changed) await interruptible((signal) => copy.putBack(lease, signal));
-    return { code, keep: false, refusal: null };
+    if (now === 'changed') await interruptible((signal) => copy.putBack(lease, signal));
+    return { code, keep: null, refusal: null };
   } catch (refusal) {
-    // The lease was over before anybody told us: the same as when we are told. The gateway says so, and has written nothing.
-    if (isFencegateError(refusal, 'stale_token', 'lease_ended')) {
+    // The lease was over before anybody told us, or since a moment ago: the same as when we are told before. Nothing was written.
+    if (isFencegateError(refusal, 'stale_token', 'lease_ended', 'lease_lost')) {
       context.host.complain(printable(`${refusal.code}: ${refusal.message}`));
-      return leaseLost(context, copy, true);
+      return leaseLost(context, copy, copy.path);
     }
-    return { code: EXIT.failed, keep: true, refusal };
+    return { code: EXIT.failed, keep: copy.path, refusal };
   }
 }
 
-function leaseLost({ host }: CommandContext, { resource }: LocalCopy, keep: boolean): EditEnd {
+function leaseLost({ host }: CommandContext, { resource }: LocalCopy, keep: string | null): EditEnd {
   host.complain(`${printable(resource)} was left as it was: the lease was lost`);
   host.complain('next: look at what is there now, and edit that');
   return { code: EXIT.leaseLost, keep, refusal: null };
@@ -120,8 +126,15 @@ class LocalCopy {
     this.#digest = await digestOf(this.path);
   }
 
-  async isChanged(): Promise<boolean> {
-    return (await digestOf(this.path)) !== this.#digest;
+  /** What the command made of it. */
+  async look(): Promise<'same' | 'changed' | 'gone'> {
+    try {
+      return (await digestOf(this.path)) === this.#digest ? 'same' : 'changed';
+    } catch (thrown) {
+      // Removed, moved away, or a directory now.
+      if (thrown instanceof Error && 'code' in thrown && (thrown.code === 'ENOENT' || thrown.code === 'EISDIR')) return 'gone';
+      throw thrown;
+    }
   }
 
   /** Only onto what was fetched: a program that went around the gateway may have changed it. */

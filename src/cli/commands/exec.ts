@@ -9,6 +9,7 @@ import type { CommandContext } from '../command-context.ts';
 import { type ConnectionFlags, clientEnvironment, closeSoon, openClient } from '../connection.ts';
 import { shownDuration } from '../durations.ts';
 import { EXIT } from '../exit-codes.ts';
+import { namingHolder } from '../holder.ts';
 import { interruptible } from '../interruptible.ts';
 import { printable } from '../printable.ts';
 
@@ -74,15 +75,17 @@ export function tellsOfBreak({ host }: CommandContext): ClientEventListener {
 export async function takeLease(client: FencegateClient, resource: string, flags: LeaseFlags): Promise<LeaseHandle> {
   const { ttlMs, marginMs } = leaseTimes(flags);
   return interruptible((signal) =>
-    client.lease(resource, {
-      mode: flags.shared === true ? 'shared' : 'exclusive',
-      waitMs: flags.wait ?? WAIT_MS_DEFAULT,
-      ttlMs,
-      marginMs,
-      ...(flags.maxHold === undefined ? {} : { maxHoldMs: flags.maxHold }),
-      ...(flags.priority === undefined ? {} : { priority: flags.priority }),
-      signal,
-    }),
+    namingHolder(client, resource, () =>
+      client.lease(resource, {
+        mode: flags.shared === true ? 'shared' : 'exclusive',
+        waitMs: flags.wait ?? WAIT_MS_DEFAULT,
+        ttlMs,
+        marginMs,
+        ...(flags.maxHold === undefined ? {} : { maxHoldMs: flags.maxHold }),
+        ...(flags.priority === undefined ? {} : { priority: flags.priority }),
+        signal,
+      }),
+    ),
   );
 }
 

@@ -53,6 +53,8 @@ export function putFile(context: CommandContext, local: string, target: string, 
 export function getFile(context: CommandContext, resource: string, target: string | undefined, flags: ReadFlags): Promise<number> {
   // Over HTTP that is a listing, which nobody wants in a file of that name.
   if (resource.endsWith('/')) throw new UsageError(`${printable(resource)} names a directory: fencegate ls shows what is in it`);
+  if (target === STANDARD_STREAM && flags.json === true)
+    throw new UsageError('with - standard output is the file, and has no room for --json; name a local file, or leave one of them away');
   return withClient(context, flags, async (client, signal) => {
     const local = await localTarget(resource, target);
     const { onProgress, end } = await transferProgress(context.screen, printable(resource));
@@ -69,7 +71,7 @@ export function getFile(context: CommandContext, resource: string, target: strin
         end();
       } catch (thrown) {
         await rm(part, { force: true });
-        throw thrown;
+        throw ofLocal(thrown, part, local);
       }
       const { etag, sizeBytes } = download;
       if (flags.json === true) outJson(context.screen, { resource, local, etag, size_bytes: sizeBytes });
@@ -140,6 +142,12 @@ function writeOptions({ wait, ifMatch, ifNoneMatch }: WriteFlags, signal: AbortS
 function nameOf(path: string): string {
   if (path === STANDARD_STREAM) throw new UsageError('what comes from standard input has no name; write VOL/PATH in full');
   return basename(path);
+}
+
+/** An error of the system is told of the name that was given, not of the one that the bytes had on the way. */
+function ofLocal(thrown: unknown, part: string, local: string): unknown {
+  if (!(thrown instanceof Error && 'path' in thrown && thrown.path === part)) return thrown;
+  return Object.assign(new Error(thrown.message.replaceAll(part, local), { cause: thrown }), { ...thrown, path: local });
 }
 
 async function localTarget(resource: string, target: string | undefined): Promise<string> {

@@ -4,6 +4,7 @@ import type { CommandContext } from '../command-context.ts';
 import { type ConnectionFlags, withClient } from '../connection.ts';
 import { shownDuration } from '../durations.ts';
 import { EXIT } from '../exit-codes.ts';
+import { namingHolder } from '../holder.ts';
 import { outJson } from '../screen.ts';
 import { outFacts } from '../table.ts';
 import { UsageError } from '../usage-error.ts';
@@ -26,12 +27,14 @@ export interface RenewFlags extends LeaseFlags {
 /** The lease outlives the command: it ends by `lease release`, or when its time to live is over. */
 export function acquireLease(context: CommandContext, resource: string, flags: AcquireFlags): Promise<number> {
   return withClient(context, flags, async (client, signal) => {
-    const lease = await client.unattended.acquire(resource, {
-      mode: flags.shared === true ? 'shared' : 'exclusive',
-      ...(flags.ttl === undefined ? {} : { ttlMs: flags.ttl }),
-      ...(flags.wait === undefined ? {} : { waitMs: flags.wait }),
-      signal,
-    });
+    const lease = await namingHolder(client, resource, () =>
+      client.unattended.acquire(resource, {
+        mode: flags.shared === true ? 'shared' : 'exclusive',
+        ...(flags.ttl === undefined ? {} : { ttlMs: flags.ttl }),
+        ...(flags.wait === undefined ? {} : { waitMs: flags.wait }),
+        signal,
+      }),
+    );
     if (flags.export === true) context.screen.out(exportLines(resource, lease));
     else outLease(context, lease, flags);
     return EXIT.ok;

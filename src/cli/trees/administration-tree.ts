@@ -5,7 +5,7 @@ import type { DoctorFlags } from '../commands/doctor.ts';
 import type { OrderFlags } from '../commands/fence.ts';
 import type { LeaseFlags } from '../commands/lease.ts';
 import { durationMs } from '../durations.ts';
-import { duration, examples, type Run, wholeNumber, withAnswer } from './flags.ts';
+import { duration, examples, group, type Run, wholeNumber, withAnswer } from './flags.ts';
 
 const RECORDS_DEFAULT = 20;
 const RECORDS_MAX = 1_000_000;
@@ -14,7 +14,13 @@ const OUTCOMES = ['committed', 'rejected', 'aborted', 'unknown', 'pending'];
 /** For auditors and administrators. */
 export function addAdministrationCommands(program: Command, context: CommandContext, run: Run): void {
   addAudit(program, context, run);
-  const fence = program.command('fence').description('high-water marks');
+  const fence = group(
+    program,
+    'fence',
+    'high-water marks',
+    'fencegate fence show demo/ledger/q3.csv',
+    "fencegate fence rebase --reason 'journal restored from 2026-03-01'",
+  );
   withAnswer(fence.command('show'))
     .description('the mark of a resource; for administrators')
     .argument('<resource>', 'VOL/PATH')
@@ -24,7 +30,8 @@ export function addAdministrationCommands(program: Command, context: CommandCont
     .description('let tokens go on above every mark, after the journal was restored or lost; every lease ends')
     .addHelpText('after', examples("fencegate fence rebase --reason 'journal restored from 2026-03-01'"))
     .action((flags: OrderFlags) => run(async () => (await import('../commands/fence.ts')).rebaseFences(context, flags)));
-  asOrder(program.command('volume').description('volumes').command('adopt'))
+  const volume = group(program, 'volume', 'volumes', "fencegate volume adopt books --reason 'the old host burnt down'");
+  asOrder(volume.command('adopt'))
     .description('take over a volume that belongs to another gateway, which must be gone for good')
     .argument('<volume>', 'its name here')
     .addHelpText('after', examples("fencegate volume adopt books --offline --reason 'the old host burnt down'"))

@@ -8,6 +8,7 @@ const WAIT = 'how long a write without a lease stands in line; default 5s';
 
 export function addFileCommands(program: Command, context: CommandContext, run: Run): void {
   withConditions(withAnswer(program.command('put')))
+    .option('--if-none-match <etag>', "'*': only if there is no file yet")
     .description('write a whole file')
     .argument('<local>', 'a local file; - is standard input')
     .argument('<target>', 'VOL/PATH; with a slash at its end, a directory')
@@ -18,7 +19,7 @@ export function addFileCommands(program: Command, context: CommandContext, run: 
   withAnswer(program.command('get'))
     .description('read a file; a local file that is replaced is so as a whole')
     .argument('<resource>', 'VOL/PATH')
-    .argument('[local]', 'local file or directory; - is standard output; default: the same name here')
+    .argument('[local]', 'local file or directory; - is standard output, without --json; default: the same name here')
     .addHelpText('after', examples('fencegate get demo/ledger/2026-q1.csv', 'fencegate get demo/ledger/2026-q1.csv - | head'))
     .action((resource: string, local: string | undefined, flags: ReadFlags) =>
       run(async () => (await import('../commands/files.ts')).getFile(context, resource, local, flags)),
@@ -48,8 +49,5 @@ export function addFileCommands(program: Command, context: CommandContext, run: 
 }
 
 function withConditions(command: Command): Command {
-  return command
-    .option('--wait <duration>', WAIT, duration)
-    .option('--if-match <etag>', 'only if the file still has this ETag, quotes included')
-    .option('--if-none-match <etag>', "'*': only if there is no file yet");
+  return command.option('--wait <duration>', WAIT, duration).option('--if-match <etag>', 'only if the file still has this ETag, quotes included');
 }

@@ -34,6 +34,14 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
   };
 }
 
+/** A command that is only there for those below it. */
+export function group(program: Command, name: string, description: string, ...lines: readonly string[]): Command {
+  return program
+    .command(name)
+    .description(description)
+    .addHelpText('after', examples(...lines));
+}
+
 export function examples(...lines: readonly string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}`;
 }

@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander';
 import type { CommandContext } from '../command-context.ts';
 import { SHELL_NAMES } from '../completion/completion-script.ts';
-import { examples, JSON_FLAG, type Run } from './flags.ts';
+import { examples, group, JSON_FLAG, type Run } from './flags.ts';
 
 /** The gateway itself, and what needs none that runs. */
 export function addGatewayCommands(program: Command, context: CommandContext, run: Run): void {
@@ -15,9 +15,7 @@ export function addGatewayCommands(program: Command, context: CommandContext, ru
     .description('tell in twenty seconds, with a gateway of its own, what a frozen writer cannot do')
     .addHelpText('after', examples('fencegate demo'))
     .action(() => run(async () => (await import('../demo/demo.ts')).demo()));
-  program
-    .command('config')
-    .description('the configuration of the gateway')
+  group(program, 'config', 'the configuration of the gateway', 'fencegate config check')
     .command('check')
     .description('check the settings as serve would, and show what came of them; opens nothing')
     .option('--json', JSON_FLAG)
@@ -30,9 +28,7 @@ export function addGatewayCommands(program: Command, context: CommandContext, ru
     .option('--json', JSON_FLAG)
     .addHelpText('after', examples('FENCEGATE_DATA_DIR=/var/lib/fencegate fencegate backup /backup/journal-$(date +%F).db'))
     .action((file: string, flags: { json?: boolean }) => run(async () => (await import('../commands/backup.ts')).backup(context, file, flags)));
-  program
-    .command('token')
-    .description('bearer tokens')
+  group(program, 'token', 'bearer tokens', 'fencegate token create')
     .command('create')
     .description('print a new token, and its hash for the principals file')
     .option('--json', JSON_FLAG)

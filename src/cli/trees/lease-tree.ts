@@ -3,7 +3,7 @@ import type { CommandContext } from '../command-context.ts';
 import type { ExecFlags, LeaseFlags } from '../commands/exec.ts';
 import type { AcquireFlags, LeaseFlags as PlainLeaseFlags, RenewFlags } from '../commands/lease.ts';
 import type { BreakFlags, ListLocksFlags } from '../commands/lock.ts';
-import { duration, examples, type Run, wholeNumber, withAnswer, withConnection } from './flags.ts';
+import { duration, examples, group, type Run, wholeNumber, withAnswer, withConnection } from './flags.ts';
 
 const EXEC_HELP = `
 The command gets FENCEGATE_URL, FENCEGATE_RESOURCE, FENCEGATE_LEASE_ID and FENCEGATE_FENCING_TOKEN. Its writes through the gateway carry the token;
@@ -36,8 +36,19 @@ export function addLeaseCommands(program: Command, context: CommandContext, run:
     .action((resource: string, command: string[], flags: LeaseFlags) =>
       run(async () => (await import('../commands/edit.ts')).editFile(context, resource, command, flags)),
     );
-  addPlainLeases(program.command('lease').description('leases for scripts: they live until they are released, or their time is over'), context, run);
-  addLocks(program.command('lock').description('who holds what'), context, run);
+  addPlainLeases(
+    group(
+      program,
+      'lease',
+      'leases for scripts: they live until they are released, or their time is over',
+      'eval "$(fencegate lease acquire demo/ledger/q3.csv --ttl 1m --export)"',
+      'fencegate lease renew',
+      'fencegate lease release',
+    ),
+    context,
+    run,
+  );
+  addLocks(group(program, 'lock', 'who holds what', 'fencegate lock list', 'fencegate lock show demo/ledger/q3.csv'), context, run);
 }
 
 function withLeaseTimes(command: Command): Command {
