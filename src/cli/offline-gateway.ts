@@ -33,11 +33,12 @@ export interface OfflineOrder {
  * A gateway over the data directory of a gateway that does not run, for one order: the same start, recovery and record as ever, but it listens
  * on a free port of the loopback and knows one bearer token, which nobody else does. Ends with 1 and one line while the other one lives, and
  * for an order over all volumes where no gateway was ever started: this would make one. Throws `UsageError` for a volume that is not configured.
+ * `work` is told which volumes are: the gateway has another one.
  */
 export async function withOfflineGateway(
   context: CommandContext,
   { volume }: OfflineOrder,
-  work: (own: CommandContext) => Promise<number>,
+  work: (own: CommandContext, volumes: readonly string[]) => Promise<number>,
 ): Promise<number> {
   const token = Buffer.from(systemRandom.bytes(TOKEN_BYTES)).toString('base64url');
   const configured = configOfProcess();
@@ -61,7 +62,9 @@ export async function withOfflineGateway(
     const gateway = await context.compose(config, { logger: createLogger('silent'), authenticator: only(token) });
     const { url } = await gateway.start();
     try {
-      const code = await work({ ...context, environment: { ...context.environment, FENCEGATE_URL: url, FENCEGATE_AUTH_TOKEN: token } });
+      const environment = { ...context.environment, FENCEGATE_URL: url, FENCEGATE_AUTH_TOKEN: token };
+      const names = configured.volumes.map(({ name }) => name);
+      const code = await work({ ...context, environment }, names);
       if (begins)
         context.screen.note(
           `a new journal was begun in ${printable(dataDir)} (FENCEGATE_DATA_DIR): what an earlier one knew, the audit log and the leases, is not in it`,

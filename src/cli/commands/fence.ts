@@ -34,9 +34,10 @@ export function showFence(context: CommandContext, resource: string, flags: Json
 }
 
 export async function rebaseFences(context: CommandContext, flags: OrderFlags): Promise<number> {
-  return withGateway(context, flags, null, async (own) =>
+  return withGateway(context, flags, null, async (own, configured) =>
     withClient(own, flags, async (client, signal) => {
-      const { base, volumes } = await client.administration.rebase({ reason: flags.reason, signal });
+      const { base, volumes: all } = await client.administration.rebase({ reason: flags.reason, signal });
+      const volumes = configured === null ? all : all.filter((name) => configured.includes(name));
       if (flags.json === true) outJson(context.screen, { base, volumes });
       else context.screen.out(`tokens go on above ${base}; every earlier one is void on ${volumes.join(', ')}\n`);
       return EXIT.ok;
@@ -55,14 +56,14 @@ export async function adoptVolume(context: CommandContext, volume: string, flags
   );
 }
 
-/** The context that reaches the gateway: the running one, or one that exists only for this order, of one volume or of all. */
+/** The context that reaches the gateway: the running one, or one that exists only for this order, of one volume or of all; `configured`: the volumes of that one. */
 async function withGateway(
   context: CommandContext,
   { offline, gateway }: OrderFlags,
   volume: string | null,
-  work: (own: CommandContext) => Promise<number>,
+  work: (own: CommandContext, configured: readonly string[] | null) => Promise<number>,
 ): Promise<number> {
-  if (offline !== true) return work(context);
+  if (offline !== true) return work(context, null);
   if (gateway !== undefined) throw new UsageError('--offline asks no gateway: leave --gateway away');
   const { withOfflineGateway } = await import('../offline-gateway.ts');
   return withOfflineGateway(context, { volume }, work);
