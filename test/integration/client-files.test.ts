@@ -2,46 +2,14 @@ import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { clientFromEnvironment, FencegateClient, type FencegateClientOptions, isFencegateError } from '../../src/client/index.ts';
-import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
-import { TestProxy } from '../support/proxy.ts';
+import { describe, expect, it } from 'vitest';
+import { clientFromEnvironment, FencegateClient } from '../../src/client/index.ts';
+import { clientSuite, codeOf } from '../support/client-suite.ts';
 
 const MEBIBYTE = 1_048_576;
 
-let gateway: TestGateway;
-let proxy: TestProxy;
-const clients: FencegateClient[] = [];
-
-beforeAll(async () => {
-  gateway = await startGateway({ yaml: 'volumes: { v: { path: "{dir}/v", names: any } }' });
-  proxy = await TestProxy.to(gateway.port);
-});
-
-afterAll(async () => {
-  await proxy.close();
-  await gateway.stop();
-  await removeDirectory(gateway.directory);
-});
-
-afterEach(async () => {
-  for (const client of clients.splice(0)) await client.close();
-});
-
-function client(options: FencegateClientOptions = {}): FencegateClient {
-  const made = new FencegateClient({ url: gateway.url, ...options });
-  clients.push(made);
-  return made;
-}
-
-async function codeOf(work: Promise<unknown>): Promise<string> {
-  try {
-    await work;
-    return 'no error';
-  } catch (thrown) {
-    return isFencegateError(thrown) ? thrown.code : String(thrown);
-  }
-}
+const lab = clientSuite({ yaml: 'volumes: { v: { path: "{dir}/v", names: any } }' });
+const { client } = lab;
 
 async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   const list: T[] = [];
@@ -58,7 +26,7 @@ describe('what is written', () => {
 
   it('may be text, bytes, a local file, a stream of Node or the web, an iterator, or a function that makes one', async () => {
     const one = client();
-    const local = join(gateway.directory, 'local.txt');
+    const local = join(lab.gateway.directory, 'local.txt');
     await writeFile(local, 'from a file');
     await one.put('v/w/text', 'grün');
     await one.put('v/w/empty', '');
@@ -94,7 +62,7 @@ describe('what is written', () => {
 
   it('has a name with any characters, but none that would change the meaning of a URL', async () => {
     await client().put('v/ä b/100%?#+&.txt', 'x');
-    expect(await readFile(join(gateway.volume, 'ä b/100%?#+&.txt'), 'utf8')).toBe('x');
+    expect(await readFile(join(lab.gateway.volume, 'ä b/100%?#+&.txt'), 'utf8')).toBe('x');
     expect(await codeOf(client().put('v/../w', 'x'))).toBe('invalid_path');
     expect(await codeOf(client().put('v/./w', 'x'))).toBe('invalid_path');
     expect(await codeOf(client().put('v/\ud800', 'x'))).toBe('invalid_path');
@@ -138,7 +106,7 @@ describe('what is written', () => {
 
   it('under a key of the caller is written once: the same again is told the first answer, and that it is that; another body is another request', async () => {
     const one = client();
-    const local = join(gateway.directory, 'same.txt');
+    const local = join(lab.gateway.directory, 'same.txt');
     await writeFile(local, 'one');
     const first = await one.put('v/key/a', 'one', { idempotencyKey: 'put' });
     expect(first.idempotency_replayed).toBe(false);
@@ -207,7 +175,7 @@ describe('what is written', () => {
     await one.put('v/big', body, { sizeBytes: bytes.length, onProgress: ({ transferredBytes }) => sent.push(transferredBytes) });
     expect(sent).toEqual([0, MEBIBYTE, 3 * MEBIBYTE]);
     const download = await one.get('v/big', { onProgress: ({ transferredBytes }) => received.push(transferredBytes) });
-    const saved = join(gateway.directory, 'saved');
+    const saved = join(lab.gateway.directory, 'saved');
     await download.saveTo(saved);
     expect(bytes.equals(await readFile(saved))).toBe(true);
     expect(received.at(-1)).toBe(bytes.length);
@@ -216,10 +184,10 @@ describe('what is written', () => {
 
 describe('a writer who is refused', () => {
   it('sends not one byte of the body', async () => {
-    const one = client({ url: proxy.url });
+    const one = client({ url: lab.proxy.url });
     const stale = await one.lease('v/stale', { ttlMs: 60_000 });
     await client().breakLock('v/stale', { reason: 'test' });
-    const before = proxy.sentBytes;
+    const before = lab.proxy.sentBytes;
     let opened = false;
     const body = async function* (): AsyncGenerator<Uint8Array> {
       opened = true;
@@ -227,7 +195,7 @@ describe('a writer who is refused', () => {
     };
     await expect(stale.put('v/stale', body)).rejects.toMatchObject({ code: 'stale_token', status: 412, members: { presented_token: stale.token } });
     expect(opened).toBe(false);
-    expect(proxy.sentBytes - before).toBeLessThan(2_000);
+    expect(lab.proxy.sentBytes - before).toBeLessThan(2_000);
   });
 
   it('R29: is told at once when the lease goes in the middle of an upload, and how far it came', async () => {
@@ -278,13 +246,13 @@ describe('a writer who is refused', () => {
 
 describe('a write that is cut off', () => {
   it('is sent again under the same key, and done once', async () => {
-    const one = client({ url: proxy.url });
+    const one = client({ url: lab.proxy.url });
     const lease = await one.lease('v/once');
     let cuts = 0;
     const body = async function* (): AsyncGenerator<Uint8Array> {
       yield Buffer.from('once');
       cuts += 1;
-      if (cuts === 1) proxy.cutOnce();
+      if (cuts === 1) lab.proxy.cutOnce();
       // The end of the body comes after the cut.
       await new Promise((resolve) => setImmediate(resolve));
     };
@@ -296,10 +264,10 @@ describe('a write that is cut off', () => {
   });
 
   it('is not sent again when its stream cannot be', async () => {
-    const one = client({ url: proxy.url });
+    const one = client({ url: lab.proxy.url });
     const body = async function* (): AsyncGenerator<Uint8Array> {
       yield Buffer.from('half');
-      proxy.cutOnce();
+      lab.proxy.cutOnce();
       await new Promise((resolve) => setTimeout(resolve, 20));
       yield Buffer.from('more');
     };
@@ -313,6 +281,36 @@ describe('a write that is cut off', () => {
     const aborted = AbortSignal.abort(new Error('not wanted'));
     await expect(nobody.put('v/a', 'x', { signal: aborted })).rejects.toThrow('not wanted');
     await expect(nobody.get('v/a', { signal: aborted })).rejects.toThrow('not wanted');
+  });
+});
+
+describe('a client that is closed', () => {
+  it('cuts uploads, downloads and watches that are under way, and each says that it is closed', async () => {
+    const other = client();
+    await other.put('v/long', Buffer.alloc(8 * MEBIBYTE));
+    const one = client();
+    let closed: Promise<void> | undefined;
+    const endless = async function* (): AsyncGenerator<Uint8Array> {
+      for (;;) {
+        yield Buffer.alloc(1_024);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    const uploading = codeOf(one.put('v/endless', endless));
+    const download = await one.get('v/long');
+    const downloading = codeOf(
+      (async () => {
+        for await (const _chunk of download) closed ??= one.close();
+      })(),
+    );
+    const watching = codeOf(
+      (async () => {
+        for await (const _event of one.watch({ resource: 'v/watched' }, { afterSeq: 0 }));
+      })(),
+    );
+    expect(await Promise.all([uploading, downloading, watching])).toEqual(['client_closed', 'client_closed', 'client_closed']);
+    await closed;
+    expect(await codeOf(other.get('v/endless'))).toBe('not_found');
   });
 });
 
@@ -351,7 +349,7 @@ describe('inside fencegate exec', () => {
   it('writes go under the lease of the command, which the client gives out and does not end', async () => {
     const outer = await client().lease('v/exec.csv');
     const environment = {
-      FENCEGATE_URL: gateway.url,
+      FENCEGATE_URL: lab.gateway.url,
       FENCEGATE_AUTH_TOKEN: '',
       FENCEGATE_RESOURCE: 'v/exec.csv',
       FENCEGATE_LEASE_ID: outer.leaseId,

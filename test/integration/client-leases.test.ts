@@ -1,44 +1,13 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type ClientEvent, FencegateClient, type FencegateClientOptions, isFencegateError, type LeaseHandle } from '../../src/client/index.ts';
+import { describe, expect, it } from 'vitest';
+import { type ClientEvent, FencegateClient, type LeaseHandle } from '../../src/client/index.ts';
 import { unheldFetch } from '../../src/client/own-fetch.ts';
-import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { clientSuite, codeOf } from '../support/client-suite.ts';
+import { removeDirectory, startGateway } from '../support/gateway.ts';
 import { TestProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
-let gateway: TestGateway;
-let proxy: TestProxy;
-const clients: FencegateClient[] = [];
-
-beforeAll(async () => {
-  gateway = await startGateway();
-  proxy = await TestProxy.to(gateway.port);
-});
-
-afterAll(async () => {
-  await proxy.close();
-  await gateway.stop();
-  await removeDirectory(gateway.directory);
-});
-
-afterEach(async () => {
-  proxy.mend();
-  for (const client of clients.splice(0)) await client.close();
-});
-
-function client(options: FencegateClientOptions = {}): FencegateClient {
-  const made = new FencegateClient({ url: gateway.url, ...options });
-  clients.push(made);
-  return made;
-}
-
-async function codeOf(work: Promise<unknown>): Promise<string> {
-  try {
-    await work;
-    return 'no error';
-  } catch (thrown) {
-    return isFencegateError(thrown) ? thrown.code : String(thrown);
-  }
-}
+const lab = clientSuite();
+const { client } = lab;
 
 /** Resolves when somebody stands in line. */
 async function waiting(resource: string, count = 1): Promise<void> {
@@ -112,14 +81,14 @@ describe('a lease of the client', () => {
       if (init?.method === 'GET') polls += 1;
       return fetch(input, init);
     };
-    const waiter = client({ url: proxy.url, fetch: counting }).lease('v/cut.csv');
+    const waiter = client({ url: lab.proxy.url, fetch: counting }).lease('v/cut.csv');
     await until(() => (polls > 0 ? true : null));
     const before = (await client().lock('v/cut.csv')).waiters[0]?.lease_ref;
     const later = client().lease('v/cut.csv');
     await waiting('v/cut.csv', 2);
-    proxy.cutOnce();
+    lab.proxy.cutOnce();
     await until(() => (polls > 1 ? true : null));
-    proxy.cutOnce();
+    lab.proxy.cutOnce();
     await first.release();
     const lease = await waiter;
     expect(lease.leaseRef).toBe(before);
@@ -144,7 +113,7 @@ describe('a lease of the client', () => {
     const granted: LeaseHandle[] = [];
     const asked = [1, 2, 3].map(() => one.lease('v/r21.csv', { waitMs: 60_000 }).then((lease) => void granted.push(lease)));
     await Promise.race(asked);
-    const sessions = (await (await fetch(`${gateway.url}/v1/admin/sessions`)).json()) as { sessions: { client_id: string | null }[] };
+    const sessions = (await (await fetch(`${lab.gateway.url}/v1/admin/sessions`)).json()) as { sessions: { client_id: string | null }[] };
     expect(sessions.sessions.filter(({ client_id: id }) => id === 'r21')).toHaveLength(1);
     for (let n = 1; n <= 3; n += 1) {
       await until(async () => (granted.length >= n ? true : null));
@@ -278,10 +247,10 @@ describe('a lease that ends without its holder', () => {
       if (!String(input).endsWith('/watch')) return fetch(input, init);
       return unheldFetch(input, init).finally(() => (streams += 1));
     };
-    const own = client({ url: proxy.url, fetch: counting, onEvent: (event) => events.push(event) });
+    const own = client({ url: lab.proxy.url, fetch: counting, onEvent: (event) => events.push(event) });
     const lease = await own.lease('v/cut-stream.csv', { ttlMs: 3_600_000 });
     await until(() => (streams > 0 ? true : null));
-    proxy.cutOnce();
+    lab.proxy.cutOnce();
     await until(() => (streams > 1 ? true : null));
     await lease.put('v/cut-stream.csv', 'still held');
     await client().breakLock('v/cut-stream.csv', { reason: 'test' });
@@ -301,18 +270,18 @@ describe('a lease that ends without its holder', () => {
 
   it('R22: is renewed again and again while the gateway is out of reach, then lost; and freed there when contact returns', async () => {
     const events: ClientEvent[] = [];
-    const lease = await client({ url: proxy.url, onEvent: (event) => events.push(event) }).lease('v/out.csv', { ttlMs: 2_000 });
-    proxy.cut();
+    const lease = await client({ url: lab.proxy.url, onEvent: (event) => events.push(event) }).lease('v/out.csv', { ttlMs: 2_000 });
+    lab.proxy.cut();
     await until(() => (events.some(({ type }) => type === 'renew_failed') ? true : null));
-    proxy.mend();
+    lab.proxy.mend();
     await until(async () => ((await client().lock('v/out.csv')).holders[0]?.expires_in_ms ?? 0) > 1_500 || null);
     expect(lease.state).toBe('held');
     await lease.put('v/out.csv', 'still here');
-    proxy.cut();
+    lab.proxy.cut();
     expect(await aborted(lease.signal)).toMatchObject({ code: 'lease_lost', members: { reason: 'expired' } });
     // Early: the gateway may still keep it for the margin.
     expect(await codeOf(lease.put('v/out.csv', 'late'))).toBe('lease_lost');
-    proxy.mend();
+    lab.proxy.mend();
     const next = await client().lease('v/out.csv');
     expect(BigInt(next.token)).toBeGreaterThan(BigInt(lease.token));
     await next.release();
@@ -351,13 +320,13 @@ describe('a lease that ends without its holder', () => {
   });
 
   it('R30: is not brought back by a session that went on', async () => {
-    const one = client({ url: proxy.url });
+    const one = client({ url: lab.proxy.url });
     const lease = await one.lease('v/back.csv', { ttlMs: 1_000 });
-    proxy.cut();
+    lab.proxy.cut();
     await aborted(lease.signal);
     const other = await client().lease('v/back.csv');
     await other.put('v/back.csv', 'foreign');
-    proxy.mend();
+    lab.proxy.mend();
     const again: Promise<LeaseHandle> = one.lease('v/back.csv');
     await waiting('v/back.csv');
     expect(lease.state).toBe('lost');
