@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { threadEntered, threadLeft } from '../domain/threads-inside.ts';
-import type { AttributeJob } from './attribute-jobs.ts';
+import { type AttributeJob, type AttributeLibrary, hasWork } from './attribute-jobs.ts';
 
 export interface AttributeRequest {
   readonly id: number;
@@ -15,16 +15,17 @@ export interface AttributeAnswer {
 }
 
 /** Node has no such calls. The library is native code and optional; where it is missing, a replaced file loses its attributes, and the start says so. */
-async function loads(): Promise<boolean> {
+async function loaded(): Promise<AttributeLibrary | null> {
   try {
-    await import('fs-xattr');
-    return true;
+    return await import('fs-xattr');
   } catch {
-    return false;
+    return null;
   }
 }
 
-export const hasAttributeLibrary = await loads();
+const library = await loaded();
+
+export const hasAttributeLibrary = library !== null;
 
 /** A thread runs compiled code. When this module is run from its source (tests), that is the build beside it. */
 function startThread(): Worker {
@@ -120,6 +121,11 @@ export class AttributeCalls {
   constructor(onNotCarried: (count: number) => void, start = startThread) {
     this.#onNotCarried = onNotCarried;
     this.#start = start;
+  }
+
+  /** A look on the caller's thread, for a local disk: most files have no attributes, and the way to the thread costs more than all else of the job. */
+  isNeeded(job: AttributeJob): boolean {
+    return library === null || hasWork(library, job);
   }
 
   begin(job: AttributeJob): AttributeCall {

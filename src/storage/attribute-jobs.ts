@@ -2,7 +2,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { errnoOf } from './errno.ts';
 import { ACCESS_ACL, DEFAULT_ACL, inheritedAcl } from './posix-acl.ts';
 
-/** What is done with extended attributes, a POSIX ACL being one of them (trap F27). The calls are synchronous, so all of this runs in a thread of its own. */
+/** What is done with extended attributes, a POSIX ACL being one of them (trap F27). The calls are synchronous, so what may hang runs in a thread of its own. */
 
 /** The package `fs-xattr`, as far as it is used: its other calls do not free what they allocate. */
 export interface AttributeLibrary {
@@ -49,6 +49,11 @@ export function doJob(library: AttributeLibrary, job: AttributeJob): number {
       if (attributeOf(library, job.directory, DEFAULT_ACL) !== null) library.removeAttributeSync(job.directory, DEFAULT_ACL);
       return 0;
   }
+}
+
+/** Whether there is anything to set or to remove. */
+export function hasWork(library: AttributeLibrary, job: AttributeJob): boolean {
+  return job.kind === 'carry' ? namesOf(library, job.from).length > 0 : attributeOf(library, job.directory, DEFAULT_ACL) !== null;
 }
 
 function carry(library: AttributeLibrary, from: string, to: string): number {

@@ -195,10 +195,15 @@ class Calls implements FileCalls {
     return this.#inThread([directory], { kind: 'pass_nothing_on', directory: procFd(directory) });
   }
 
-  /** As in the pool: the descriptors stay open until the thread has really let go of them, so no number in its hands is ever another file's. */
+  /**
+   * What is to be done is a look, made as other looks are; what is done is a change. As in the pool the descriptors stay open until the thread has really let go of them, so no number
+   * in its hands is ever another file's.
+   */
   async #inThread(uses: readonly Descriptor[], job: AttributeJob): Promise<void> {
     const attributes = this.#attributes;
     if (attributes === null) return;
+    const always = (): Promise<boolean> => Promise.resolve(true);
+    if (this.local && !(await this.#route.look(uses, () => attributes.isNeeded(job), always))) return;
     const begun: AttributeCall[] = [];
     const call = (): Promise<void> => {
       const made = attributes.begin(job);

@@ -19,7 +19,7 @@ const GATED = `
   parentPort.on('message', (request) => {
     if (request === null) return parentPort.close();
     Atomics.wait(workerData, 0, 0);
-    writeFileSync(request.job.to, 'late');
+    writeFileSync(request.job.to ?? request.job.file, 'late');
     parentPort.postMessage({ id: request.id, notCarried: 0, failure: null });
   });`;
 
@@ -56,6 +56,7 @@ beforeEach(async () => {
   lane = new Lane({ volume: 'vol', inFlightMax: 4, queueMax: 10, deadlineMs: 4_000, clock });
   temp.write('from', 'old');
   temp.write('to', 'new');
+  setAttribute(temp.path('from'), 'user.owner', 'finance');
 });
 afterEach(() => temp.close());
 
@@ -76,7 +77,6 @@ describe.each([
     const told: number[] = [];
     const attributes = new AttributeCalls((count) => void told.push(count));
     const calls = fileCalls(local, lane, attributes);
-    setAttribute(temp.path('from'), 'user.owner', 'finance');
     setAttribute(temp.path('from'), 'trusted.backup', Buffer.from([0, 1, 255]));
     const [from, to] = [await opened(calls, 'from'), await opened(calls, 'to')];
     await calls.carryAttributes(from, to);
@@ -179,6 +179,19 @@ describe.each([
     await expect(calls.carryAttributes(from, to)).rejects.toThrow('the thread for attributes has ended');
     await calls.carryAttributes(from, to);
     expect([dying.length, threadsInside()]).toEqual([2, []]);
+    attributes.end();
+    for (const descriptor of [from, to]) await calls.close(descriptor);
+  });
+
+  it('a file without attributes does not wake it on a local disk', async () => {
+    const gate = new Gate();
+    const attributes = new AttributeCalls(() => undefined, gate.start);
+    const calls = fileCalls(local, lane, attributes);
+    gate.open();
+    const [from, to] = [await opened(calls, 'to'), await opened(calls, 'from')];
+    await calls.carryAttributes(from, to);
+    await calls.inheritAcl(temp.room.root, to, 0o666);
+    expect(gate.started.length).toBe(local ? 0 : 1);
     attributes.end();
     for (const descriptor of [from, to]) await calls.close(descriptor);
   });
