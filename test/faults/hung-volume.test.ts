@@ -17,6 +17,16 @@ import { writeKinds } from '../support/write-kinds.ts';
  * volume of the same gateway must not notice.
  */
 
+/** Not the deadlines themselves are looked at here, but what happens behind them. */
+const SHORTER = {
+  volumeCallDeadlineMs: 2_500,
+  localChangeDeadlineMs: 4_000,
+  volumeCanaryMs: 500,
+  settleRetryMs: 500,
+  volumeRetryMsMin: 200,
+  volumeRetryMsMax: 1_000,
+} as const;
+
 interface Hanging {
   readonly directory: string;
   readonly mount: Mounted;
@@ -42,7 +52,7 @@ async function hangable(asNetwork: boolean): Promise<Hanging> {
   return {
     directory,
     mount,
-    options: { yaml, asNetwork: asNetwork ? [path('v'), path('w')] : [], takeoverAfterMs: 1_000 },
+    options: { yaml, limits: SHORTER, asNetwork: asNetwork ? [path('v'), path('w')] : [], takeoverAfterMs: 1_000 },
     history: new History(directory),
   };
 }

@@ -5,6 +5,7 @@
 import childProcess from 'node:child_process';
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
+import type { LIMITS } from '../../src/domain/limits.ts';
 import type { Step, Steps } from '../../src/domain/steps.ts';
 
 export interface ChildSettings {
@@ -14,6 +15,8 @@ export interface ChildSettings {
   readonly zookeeperSessionMs: number | null;
   /** Directories that pass for an NFS mount: its calls may hang, so none of them is made on the main thread. */
   readonly asNetwork: readonly string[];
+  /** Bounds of the product that are shorter here, so that a test of what happens behind a deadline need not wait for the real one. */
+  readonly limits: Readonly<Partial<Record<keyof typeof LIMITS, number>>>;
 }
 
 /** From the test: from now on every write that reaches `step` waits there, and those that wait already go on waiting; `null` lets all go on. */
@@ -77,6 +80,7 @@ for (const name of ['spawn', 'spawnSync', 'fork', 'exec', 'execSync', 'execFile'
 }
 syncBuiltinESMExports();
 
+Object.assign(((await import(`${dist}domain/limits.js`)) as typeof import('../../src/domain/limits.ts')).LIMITS, settings.limits);
 const [{ compose }, { serve }, { endProcess, endProcessNow }, { threadsInside }] = (await Promise.all([
   import(`${dist}compose.js`),
   import(`${dist}cli/serve.js`),

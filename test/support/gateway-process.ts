@@ -22,6 +22,8 @@ export interface GatewayProcessOptions extends Omit<TestGatewayOptions, 'directo
   readonly ownPidNamespace?: boolean;
   /** Directories that the gateway takes for an NFS mount. */
   readonly asNetwork?: readonly string[];
+  /** Shorter bounds than those of the product. */
+  readonly limits?: ChildSettings['limits'];
   /** It serves several tests; the suite ends it. */
   readonly outlivesTest?: boolean;
   /** Of the test's own context, where several tests run at once. */
@@ -88,6 +90,7 @@ export class GatewayProcess {
       takeoverAfterMs: options.takeoverAfterMs ?? null,
       zookeeperSessionMs: options.zookeeperSessionMs ?? null,
       asNetwork: options.asNetwork ?? [],
+      limits: options.limits ?? {},
     };
     const apart = options.ownPidNamespace === true;
     const child = fork(childScript(), [DIST, JSON.stringify(settings)], {
