@@ -15,6 +15,8 @@ const root = callerOf('root', null, ['admin']);
 /** One client of a schedule: knows only what it was told, and may sleep through everything. */
 interface Client {
   readonly leases: LeaseView[];
+  /** Some of its leases belong to one session: so it can hold one thing, and wait for another. */
+  sessionId: string | null;
   asleepUntilMs: number;
   pin: { readonly pin: Pin; readonly token: bigint; readonly path: string } | null;
 }
@@ -36,13 +38,14 @@ class Schedule {
   #broken: unknown = null;
   #restarts = 0;
   grants = 0;
+  deadlocks = 0;
   pins = 0;
   refusedPins = 0;
 
   constructor(seed: number) {
     this.#next = seededRandom(seed).next;
     this.#lab = new LockLab({ seed });
-    this.#clients = Array.from({ length: 3 }, () => ({ leases: [], asleepUntilMs: 0, pin: null }));
+    this.#clients = Array.from({ length: 3 }, () => ({ leases: [], sessionId: null, asleepUntilMs: 0, pin: null }));
   }
 
   async run(): Promise<void> {
@@ -56,6 +59,7 @@ class Schedule {
     await this.#lab.locks.endAll('lost', null);
     await this.#lab.clock.advanceAsync(120_000);
     await this.#check();
+    this.deadlocks = this.#lab.journal.decisions().filter((decision) => decision === 'deadlock:deadlock').length;
     // Nobody waits for ever: every call of the living process was answered.
     assert.equal(this.#open.size, 0);
     this.#lab.locks.stop();
@@ -95,12 +99,22 @@ class Schedule {
     };
     const gone = new AbortController();
     if (this.#next() < 0.1) this.#lab.clock.after(this.#next() * 2_000, () => gone.abort(new Error('gone')));
+    const lab = this.#lab;
+    const work = async (): Promise<void> => {
+      const sessionId = this.#next() < 0.5 ? await this.#session(lab, client) : null;
+      this.#learn(client, await lab.acquire(where, { ...changes, sessionId }, anybody, gone.signal));
+    };
     this.#quietly(
-      this.#lab.acquire(where, changes, anybody, gone.signal).then((lease) => {
-        client.leases.push(lease);
-        if (lease.fencingToken !== null) this.#told(lease.fencingToken, lease.leaseRef);
+      work().catch((thrown: { code?: string }) => {
+        if (thrown.code?.startsWith('session_') === true) client.sessionId = null;
+        throw thrown;
       }),
     );
+  }
+
+  async #session({ locks }: LockLab, client: Client): Promise<string> {
+    client.sessionId ??= (await locks.service.createSession(anybody, { ttlMs: 10_000, clientId: null })).sessionId;
+    return client.sessionId;
   }
 
   #implicit(): void {
@@ -188,6 +202,9 @@ class Schedule {
 
   #learn(client: Client, seen: LeaseView): void {
     client.leases.push(seen);
+    // What ended waits for nothing, and says why it ended.
+    if (!['waiting', 'held', 'ending'].includes(seen.state)) assert.ok(seen.queuePosition === null && seen.reason !== null);
+    if (seen.reason === 'deadlock') assert.ok((seen.cycle?.length ?? 0) > 1);
     if (seen.fencingToken !== null) this.#told(seen.fencingToken, seen.leaseRef);
   }
 
@@ -224,6 +241,9 @@ class Schedule {
       const lock = await locks.service.lock(where);
       const refs = new Set(lock.holders.map(({ leaseRef }) => leaseRef));
       assert.equal(refs.size, lock.holders.length);
+      assert.equal(lock.queueLength, lock.waiters.length);
+      // Whoever waits while it holds here asks to become the writer: at most one, before all others.
+      assert.ok(lock.waiters.every(({ leaseRef }, i) => i === 0 || !refs.has(leaseRef)));
       if (lock.holders.length > 1) assert.notEqual(lock.mode, 'exclusive');
       const mark = journal.marks.get(where.key)?.token ?? 0n;
       assert.ok(mark >= (this.#highest.get(where.key) ?? 0n));
@@ -256,7 +276,7 @@ describe('schedules of clients that pause, die, return and write', () => {
     // The short tier guards a commit and tries the same schedules each time; the long one looks for new ones.
     const first = Number(process.env['SIMULATION_SEED'] ?? (TIER.freshSeeds ? Math.floor(Date.now() / 1_000) % 1_000_000 : 844_000));
     const count = process.env['SIMULATION_SEED'] === undefined ? SCHEDULES : 1;
-    let [grants, pins, refused] = [0, 0, 0];
+    let [grants, pins, refused, deadlocks] = [0, 0, 0, 0];
     for (let seed = first; seed < first + count; seed += 1) {
       const schedule = new Schedule(seed);
       await schedule.run().catch((thrown: unknown) => {
@@ -265,8 +285,10 @@ describe('schedules of clients that pause, die, return and write', () => {
       grants += schedule.grants;
       pins += schedule.pins;
       refused += schedule.refusedPins;
+      deadlocks += schedule.deadlocks;
     }
-    console.log(`locks simulation: seeds ${first}..${first + count - 1}, ${grants} grants, ${pins} pins, ${refused} refused pins`);
+    console.log(`locks simulation: seeds ${first}..${first + count - 1}, ${grants} grants, ${pins} pins, ${refused} refused pins, ${deadlocks} deadlocks`);
     if (count > 1) expect(Math.min(grants, pins, refused)).toBeGreaterThan(count);
+    if (count > 1) expect(deadlocks).toBeGreaterThan(0);
   }, 600_000);
 });
