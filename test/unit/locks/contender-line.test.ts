@@ -2,12 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ContenderLine, type Queued } from '../../../src/locks/embedded/contender-line.ts';
 import { compareOrder } from '../../../src/locks/order-key.ts';
+import { TIER } from '../../support/tier.ts';
+
+const RUNS = { numRuns: TIER.propertyRuns };
 
 interface Item extends Queued<Item> {
   readonly sequence: number;
 }
 
-describe('a line of contenders', () => {
+describe('a line of contenders', { timeout: 300_000 }, () => {
   it('is always in the order of the keys, whatever joins, leaves or changes its priority', () => {
     const step = fc.record({ what: fc.constantFrom('add', 'add', 'remove', 'rekey'), priority: fc.integer({ min: 0, max: 9 }), pick: fc.nat() });
     fc.assert(
@@ -33,7 +36,7 @@ describe('a line of contenders', () => {
           for (const [place, other] of model.entries()) expect(line.countBefore(other)).toBe(place);
         }
       }),
-      { numRuns: 60 },
+      RUNS,
     );
   });
 });

@@ -2,10 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Deadlines, type Timed } from '../../../src/locks/deadlines.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
+import { TIER } from '../../support/tier.ts';
+
+const RUNS = { numRuns: TIER.propertyRuns };
 
 const item = (): Timed => ({ heapIndex: -1, dueMs: 0 });
 
-describe('deadlines', () => {
+describe('deadlines', { timeout: 300_000 }, () => {
   it('are taken earliest first, however they were set, moved and removed', () => {
     const step = fc.record({ what: fc.constantFrom('set', 'set', 'remove', 'take'), pick: fc.nat(9), dueMs: fc.nat(100) });
     fc.assert(
@@ -31,6 +34,7 @@ describe('deadlines', () => {
           expect(deadlines.size).toBe(model.size);
         }
       }),
+      RUNS,
     );
   });
 

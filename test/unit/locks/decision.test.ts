@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { LeaseMode } from '../../../src/domain/lease.ts';
 import { admit, conflict, holdingOf, type Standing, watched, watchedByUpgrader } from '../../../src/locks/decision.ts';
 import { compareOrder, orderKey, PASS_PER_STEP, PRIORITY_MAX } from '../../../src/locks/order-key.ts';
+import { TIER } from '../../support/tier.ts';
+
+const RUNS = { numRuns: TIER.propertyRuns };
 
 interface Party {
   readonly id: number;
@@ -79,7 +82,7 @@ function run(
   return model;
 }
 
-describe('the decision who may hold', () => {
+describe('the decision who may hold', { timeout: 300_000 }, () => {
   it('never lets two hold that conflict', () => {
     fc.assert(
       fc.property(arrivals, fc.boolean(), (steps, equals) => {
@@ -87,6 +90,7 @@ describe('the decision who may hold', () => {
           for (const a of holders) for (const b of holders) expect(a === b || !conflict(a.mode, b.mode)).toBe(true);
         });
       }),
+      RUNS,
     );
   });
 
@@ -95,6 +99,7 @@ describe('the decision who may hold', () => {
       fc.property(arrivals, fc.boolean(), (steps, equals) => {
         run(steps, equals, ({ holders, line }) => expect(admit(holdingOf(holders), line).admitted).toEqual([]));
       }),
+      RUNS,
     );
   });
 
@@ -108,6 +113,7 @@ describe('the decision who may hold', () => {
           }
         });
       }),
+      RUNS,
     );
   });
 
@@ -119,6 +125,7 @@ describe('the decision who may hold', () => {
           for (const later of granted.slice(i + 1)) if (conflict(earlier.mode, later.mode)) expect(earlier.id).toBeLessThan(later.id);
         }
       }),
+      RUNS,
     );
   });
 
@@ -132,6 +139,7 @@ describe('the decision who may hold', () => {
         const readers = group === -1 ? modes.length : group;
         expect(model.leave(first)).toBe(Math.max(1, readers));
       }),
+      RUNS,
     );
   });
 
@@ -144,6 +152,7 @@ describe('the decision who may hold', () => {
           expect(passed).toBeLessThanOrEqual(PASS_PER_STEP * Math.max(0, step - priority));
         }
       }),
+      RUNS,
     );
   });
 

@@ -1,11 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chooseVictim, findCycle } from '../../../src/locks/wait-for-graph.ts';
+import { TIER } from '../../support/tier.ts';
+
+const RUNS = { numRuns: TIER.propertyRuns };
 
 const graph = (edges: Readonly<Record<number, readonly number[]>>) => (node: number) =>
   (edges[node] ?? []).map((to) => ({ to, wait: `${node}>${to}` }));
 
-describe('the wait-for graph', () => {
+describe('the wait-for graph', { timeout: 300_000 }, () => {
   it('finds the shortest cycle through the start and names the wait of each step', () => {
     const cycle = findCycle(1, graph({ 1: [2, 3], 2: [4], 4: [1], 3: [1] }), 100);
     expect(cycle?.map(({ wait }) => wait)).toEqual(['1>3', '3>1']);
@@ -35,6 +38,7 @@ describe('the wait-for graph', () => {
             expect(to).toBe(cycle[i + 1]?.from ?? 0);
           }
       }),
+      RUNS,
     );
   });
 
