@@ -1,5 +1,5 @@
 import { type Clock, rfc3339 } from '../domain/clock.ts';
-import { refuse } from '../domain/errors.ts';
+import { GatewayError, refuse } from '../domain/errors.ts';
 import type { LeaseMode } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Coordinator } from './coordinator.ts';
@@ -20,6 +20,7 @@ export interface ConvertingDeps {
 /** Upgrade and downgrade of a held lease (R21). An upgrade is a grant with a new token; a downgrade keeps its number. */
 export class Converting {
   readonly #deps: ConvertingDeps;
+  #draining = false;
 
   constructor(deps: ConvertingDeps) {
     this.#deps = deps;
@@ -48,15 +49,30 @@ export class Converting {
       if (outcome === 'changed' || !lease.upgrading) continue;
       this.#giveUp(lease, lease.terms.caller);
       if (outcome === 'aborted') throw signal.reason;
-      throw refuse('lock_not_acquired', 'Other readers still hold the resource.', { lease_ref: lease.leaseRef });
+      throw notUpgraded(lease, 'Other readers still hold the resource.');
     }
     await this.#settled(lease, signal);
+    // Given up by another request of the session, or over because the gateway stops: then it is not what was asked for.
+    if (lease.phase === 'held' && lease.told?.mode === 'shared') throw notUpgraded(lease, 'The upgrade was given up.');
+  }
+
+  /** The gateway stops: upgrades that wait are over like all waits, and none begins. The journal has the wish, so the next start says so, too. */
+  drain(leases: Iterable<Lease>): void {
+    this.#draining = true;
+    for (const lease of leases) {
+      if (!lease.upgrading) continue;
+      lease.upgrade = null;
+      lease.upgradeLost = true;
+      this.#deps.coordinator.cancelUpgrade(lease);
+      lease.changed();
+    }
   }
 
   async #begin(lease: Lease, signal: AbortSignal): Promise<void> {
     // What became of the one before is told first.
     if (lease.givingWay) return this.#settled(lease, signal);
     if (lease.upgrading) return;
+    if (this.#draining) throw new GatewayError('draining', { detail: 'The gateway is going down.', retryAfterMs: 1_000 });
     const { clock, coordinator } = this.#deps;
     lease.forgetConversion();
     lease.upgrade = { askedMs: clock.monotonicMs(), askedAt: rfc3339(clock.wallMs()) };
@@ -111,6 +127,10 @@ export class Converting {
     lease.forgetConversion();
     if (failure !== null) throw failure;
   }
+}
+
+function notUpgraded({ leaseRef }: Lease, detail: string): GatewayError {
+  return refuse('lock_not_acquired', detail, { lease_ref: leaseRef });
 }
 
 /** The coordinator has not looked yet, or what it decided may not be told yet. */

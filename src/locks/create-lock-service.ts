@@ -101,7 +101,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
   const { clock, random, journal, policy } = deps;
   const parts = buildParts(deps);
   const { coordination, pinnable, coordinator, leaseIds, events, audit, ledger, table, desk, sessions, signedTokens, views } = parts;
-  const { acquiring, service } = leaseService(deps, parts);
+  const { acquiring, converting, service } = leaseService(deps, parts);
   const nextOrder = (): number => acquiring.nextOrder();
   const writeLeases = new LocksForWrites({
     clock,
@@ -125,7 +125,10 @@ export function createLockService(deps: LockServiceDeps): Locks {
   const present = (scope: WatchScope, sessionRef: string | null): Promise<readonly LockView[]> => views.present(scope, sessionRef);
   const endAll: Locks['endAll'] = async (how, volume) => {
     if (how === 'shutdown') acquiring.drain();
-    await endEvery(parts, how, volume);
+    const over = endEvery(parts, how, volume);
+    // When nobody is left who waits, so nobody comes in beside a reader that asked to be alone.
+    if (how === 'shutdown') converting.drain(table.live());
+    await over;
   };
   followContact(coordination, events, () => void endAll('lost', null));
   return {
@@ -191,7 +194,7 @@ function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts
   const sessionDesk = new SessionDesk({ clock, sessions, table, desk, ledger, gate });
   const asked = { acquiring, converting, renewing, holding, sessionDesk };
   const service = new LeaseService({ clock, journal, table, desk, views, refusals, sessions, leaseIds, ...asked });
-  return { acquiring, service };
+  return { acquiring, converting, service };
 }
 
 /** Ends what waits, or all; what is pinned by a commit section is not waited for. */

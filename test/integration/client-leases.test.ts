@@ -334,18 +334,24 @@ describe('a lease that ends without its holder', () => {
     await (await again).put('v/back.csv', 'anew');
   });
 
-  it('survives a restart of the gateway, waiting or held', async () => {
+  it('survives a restart of the gateway, waiting, held, or about to be converted', async () => {
     const own = await startGateway();
     const link = await TestProxy.to(own.port);
     const [one, two] = [new FencegateClient({ url: link.url }), new FencegateClient({ url: link.url })];
     const lease = await one.lease('v/restart.csv', { ttlMs: 20_000 });
     const waiter = two.lease('v/restart.csv', { ttlMs: 20_000 });
-    await until(async () => ((await one.lock('v/restart.csv')).queue_length > 0 ? true : null));
+    const [reader, other] = [await one.lease('v/upgraded.csv', { mode: 'shared' }), await two.lease('v/upgraded.csv', { mode: 'shared' })];
+    const converted = reader.convert('exclusive');
+    for (const name of ['v/restart.csv', 'v/upgraded.csv']) await until(async () => ((await one.lock(name)).queue_length > 0 ? true : null));
     await own.stop();
     const next = await startGateway({ directory: own.directory, environment: { FENCEGATE_PORT: String(own.port) } });
     await lease.put('v/restart.csv', 'after the restart');
     await lease.release();
     await (await waiter).put('v/restart.csv', 'after the wait');
+    await until(async () => ((await one.lock('v/upgraded.csv')).queue_length > 0 ? true : null));
+    await other.release();
+    await converted;
+    await reader.put('v/upgraded.csv', 'after the conversion');
     await one.close();
     await two.close();
     await link.close();

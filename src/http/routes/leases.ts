@@ -118,6 +118,7 @@ function holderRoutes(app: TypedApp, { deps }: RouteOptions): void {
           'lease_not_held',
           'upgrade_conflict',
           'deadlock',
+          'draining',
         ]),
       },
     },

@@ -123,6 +123,35 @@ describe.each(COORDINATORS)('converting ($coordinator)', ({ LockLab }) => {
     await refused;
   });
 
+  it('that acquiring again means is refused when another request of the session gives it up', async () => {
+    const lab = new LockLab();
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 600_000, clientId: null });
+    const mine = await lab.acquire(A, { mode: 'shared', sessionId });
+    await lab.acquire(A, { mode: 'shared', ttlMs: 600_000 });
+    const again = lab.acquire(A, { mode: 'exclusive', sessionId, waitMs: 60_000 });
+    const refused = expect(again).rejects.toMatchObject({ code: 'lock_not_acquired', members: { lease_ref: mine.leaseRef } });
+    await settle();
+    await convert(lab, mine.leaseId, 'shared');
+    await refused;
+    expect(await lab.lease(mine.leaseId)).toMatchObject({ state: 'held', mode: 'shared', holdCount: 1 });
+  });
+
+  it('that waits is over when the gateway stops: its poll is answered at once, and says so', async () => {
+    const lab = new LockLab();
+    const mine = await lab.acquire(A, { mode: 'shared', ttlMs: 60_000 });
+    await lab.acquire(A, { mode: 'shared', ttlMs: 60_000 });
+    await convert(lab, mine.leaseId, 'exclusive');
+    const poll = lab.lease(mine.leaseId, 60_000);
+    const waiter = lab.acquire(A, { mode: 'shared', waitMs: 60_000 });
+    const lost = expect(waiter).rejects.toMatchObject({ code: 'lock_not_acquired', members: { state: 'lost' } });
+    await settle();
+    await lab.locks.endAll('shutdown', null);
+    expect(await poll).toMatchObject({ state: 'held', mode: 'shared', queuePosition: null, reason: 'upgrade_lost' });
+    await lost;
+    await expect(convert(lab, mine.leaseId, 'exclusive')).rejects.toMatchObject({ code: 'draining' });
+    expect(await convert(lab, mine.leaseId, 'shared')).toMatchObject({ state: 'held', reason: null });
+  });
+
   it('an ended lease converts no more', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A);
