@@ -69,7 +69,7 @@ it('R19: a watch goes on where it was cut, without a gap and without an event tw
   const numbers = seen.map(({ seq }) => seq);
   expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
   expect(Object.keys(seen.at(-1) ?? {}).sort()).toEqual(
-    ['seq', 'at', 'resource', 'lease_ref', 'client_id', 'mode', 'fencing_token', 'reason', 'type'].sort(),
+    ['seq', 'at', 'resource', 'lease_ref', 'client_id', 'mode', 'fencing_token', 'reason', 'cycle', 'type'].sort(),
   );
   stop.abort(new Error('enough'));
   expect(await ended).toMatchObject({ message: 'enough' });

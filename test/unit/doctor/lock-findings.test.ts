@@ -104,7 +104,10 @@ describe('a lease held for longer than five minutes', () => {
   it('whose end is decided has no fix: it waits for the write that it carries', () => {
     const [found] = heldLong([condition({ state: 'ending', gone: 'silent' })], endLease);
     expect([found?.remedy, found?.forced]).toEqual([null, null]);
-    expect(found?.finding.evidence).toMatchObject({ needs_force: false, how: expect.stringContaining('Its end is decided') });
+    const [stuck] = heldLong([condition({ state: 'ending', gone: null })], endLease);
+    expect([stuck?.remedy, stuck?.forced]).toEqual([null, null]);
+    for (const one of [found, stuck])
+      expect(one?.finding.evidence).toMatchObject({ needs_force: false, how: expect.stringContaining('Its end is decided') });
   });
 
   it('shows each lease once, longest first, and a bounded number of them', () => {
