@@ -31,6 +31,11 @@ export function etagOf(facts: FileFacts): string {
   return `"${facts.ino.toString(36)}-${facts.sizeBytes.toString(36)}-${facts.mtimeNs.toString(36)}"`;
 }
 
+/** The tag that a written file has: it may have been finished under another inode than was promised. `null` promises no file. */
+export function etagFound(promised: string | null, after: FileFacts | null): string | null {
+  return promised === null || after === null ? promised : etagOf(after);
+}
+
 export function sameVersion(a: FileFacts, b: FileFacts): boolean {
   return a.ino === b.ino && a.sizeBytes === b.sizeBytes && a.mtimeNs === b.mtimeNs;
 }

@@ -38,3 +38,9 @@ export interface Intent {
 
 /** What looking at the volume says about an intent. `finished`: recovery applied it now. */
 export type Settlement = 'committed' | 'finished' | 'aborted' | 'unknown';
+
+/** A verdict with what stands at the target now, where that is known. */
+export interface Settled {
+  readonly settlement: Settlement;
+  readonly after: FileFacts | null;
+}

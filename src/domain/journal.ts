@@ -122,7 +122,10 @@ export type JournalOp =
       readonly operationId: string;
       readonly outcome: StoredOutcome;
       readonly record: AuditDraft;
+      /** Stands in for the stored one until the last word; `null`: the stored one holds, again. */
       readonly answer: StoredAnswer | null;
+      /** The file got another tag than the stored answer names. */
+      readonly retagged?: { readonly from: string; readonly to: string };
     }
   | { readonly op: 'lease_put'; readonly lease: StoredLease }
   | ({ readonly op: 'lease_end' } & Omit<EndedLease, 'lease'>)
@@ -205,6 +208,8 @@ export interface JournalStart {
   incarnations(volume: string): readonly string[];
   /** Unsettled intents, the newest per resource only, oldest first. */
   unsettledIntents(volume: string): readonly Intent[];
+  /** Whether the newest word on it is that nobody can tell what came of it. */
+  saidUnknown(intent: Intent): boolean;
   /** Of what an operation left on a volume only an unsettled one needs anything; a settled one is known for as long as its audit records are. */
   knows(operationId: string): OperationKnown;
   leases(): readonly StoredLease[];

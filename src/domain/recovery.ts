@@ -1,5 +1,4 @@
-import type { FileFacts } from './file-facts.ts';
-import type { Intent, Settlement } from './intent.ts';
+import type { Intent, Settled } from './intent.ts';
 import type { OperationKnown } from './journal.ts';
 
 /** What recovery and the lock doctor report about a volume. `evidence` is plain words: no secret, no path of the machine. */
@@ -27,11 +26,9 @@ export interface VolumeFinding {
   readonly entry?: string;
 }
 
-/** What became of one intent; `after` is what stands at the target now, where that is known. */
-export interface SettledIntent {
+/** What became of one intent. */
+export interface SettledIntent extends Settled {
   readonly intent: Intent;
-  readonly settlement: Settlement;
-  readonly after: FileFacts | null;
 }
 
 /** What one volume reads from the journal, and has made durable there, while it starts or starts again. */

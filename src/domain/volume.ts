@@ -1,6 +1,6 @@
 import type { FenceLevel } from './fence-level.ts';
 import type { StagedFacts, TargetFacts } from './file-facts.ts';
-import type { Intent, Settlement } from './intent.ts';
+import type { Intent, Settled } from './intent.ts';
 import type { Resource } from './resource.ts';
 import type { VolumeSpace } from './volume-space.ts';
 
@@ -142,7 +142,7 @@ export interface Volume {
    */
   tidy(intents: readonly Intent[]): void;
   /** Looks at the volume and says what became of an intent; finishes it when that is safe. */
-  settle(intent: Intent): Promise<Settlement>;
+  settle(intent: Intent): Promise<Settled>;
   /** While an append is unsettled, bytes above `visibleBytes` are hidden from readers; `null` lifts it. */
   limitVisible(resource: Resource, visibleBytes: number | null): void;
 

@@ -6,12 +6,13 @@ import type { StoredOutcome } from '../domain/audit-record.ts';
 import { rfc3339 } from '../domain/clock.ts';
 import { commitDeadlineMs } from '../domain/commit-deadline.ts';
 import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
-import type { Intent } from '../domain/intent.ts';
+import { etagFound } from '../domain/file-facts.ts';
+import type { Intent, Settled } from '../domain/intent.ts';
 import type { JournalOp, StoredAnswer } from '../domain/journal.ts';
 import type { Pin } from '../domain/lease.ts';
 import type { Volume } from '../domain/volume.ts';
 import type { WriteDeps } from './deps.ts';
-import { ABORTED_UNSEEN, outcomeUnknown, recordInDoubt, refusedInDoubt, scopeOf, unknownAnswer } from './idempotency.ts';
+import { ABORTED_UNSEEN, outcomeUnknown, recordInDoubt, refusedInDoubt, retagging, scopeOf, unknownAnswer } from './idempotency.ts';
 import type { Operation } from './operation.ts';
 import type { WriteRight } from './write-lease.ts';
 
@@ -171,7 +172,7 @@ async function applyIntent(deps: WriteDeps, operation: Operation, section: Secti
 /** A definite failure: the `aborted` record is durable before the answer. Without it a restart could finish the write, so it is unknown. */
 async function abort(deps: WriteDeps, operation: Operation, section: Section, error: GatewayError, leave: () => void): Promise<Ending> {
   try {
-    await recordOutcome(deps, section, operation, 'aborted', error, null);
+    await recordOutcome(deps, section, operation, { outcome: 'aborted', error });
   } catch (cause) {
     keepEntered(deps, operation, section, leave, { running: Promise.resolve(), known: error });
     return { error: outcomeUnknown(operation.id, cause), kept: true };
@@ -194,7 +195,7 @@ function keepEntered(
     // A call that hangs may still end; only then is it safe to look.
     running: state.running,
     known: state.known === null ? null : 'aborted',
-    record: (outcome) => recordOutcome(deps, section, operation, outcome, state.known, section.answer),
+    record: (outcome, found) => recordOutcome(deps, section, operation, { outcome, error: state.known, found }),
     left: () => {
       finish(deps, section, operation, { applied: false });
       leave();
@@ -206,7 +207,7 @@ function keepEntered(
 async function unknown(deps: WriteDeps, operation: Operation, section: Section, cause: GatewayError | undefined): Promise<Ending> {
   const error = outcomeUnknown(operation.id, cause);
   try {
-    await recordOutcome(deps, section, operation, 'unknown', error, unknownAnswer());
+    await recordOutcome(deps, section, operation, { outcome: 'unknown', error });
   } catch (journal) {
     return { error: outcomeUnknown(operation.id, new AggregateError([cause, journal])), kept: true };
   }
@@ -232,32 +233,36 @@ function withDeadline(deps: WriteDeps, applying: Promise<void>, deadlineMs: numb
   });
 }
 
+interface LastWord {
+  readonly outcome: StoredOutcome;
+  readonly error: GatewayError | null;
+  /** What was seen at the target of each intent. */
+  readonly found?: readonly Settled[];
+}
+
 /** The last word on an operation, durable before its answer. One record for each that the unit of the intent had. */
-async function recordOutcome(
-  deps: WriteDeps,
-  section: Section,
-  operation: Operation,
-  outcome: StoredOutcome,
-  error: GatewayError | null,
-  answer: StoredAnswer | null,
-): Promise<void> {
+async function recordOutcome(deps: WriteDeps, section: Section, operation: Operation, { outcome, error, found = [] }: LastWord): Promise<void> {
   const code = error?.code ?? (outcome === 'aborted' ? ABORTED_UNSEEN : null);
   const records = [...section.intents.map((intent) => intent.audit), ...section.companions];
   await deps.journal.commit(
-    records.map((intended) => ({
-      op: 'outcome' as const,
-      operationId: operation.id,
-      outcome,
-      answer,
-      record: {
-        ...intended,
-        at: rfc3339(deps.clock.wallMs()),
+    records.map((intended, index) => {
+      const etagAfter = etagFound(intended.etagAfter, found[index]?.after ?? null);
+      return {
+        op: 'outcome',
+        operationId: operation.id,
         outcome,
-        code,
-        status: code === null ? intended.status : deps.statusOf(code),
-        etagAfter: outcome === 'aborted' ? null : intended.etagAfter,
-      },
-    })),
+        answer: outcome === 'unknown' ? unknownAnswer() : null,
+        ...retagging(intended.etagAfter, etagAfter),
+        record: {
+          ...intended,
+          at: rfc3339(deps.clock.wallMs()),
+          outcome,
+          code,
+          status: code === null ? intended.status : deps.statusOf(code),
+          etagAfter: outcome === 'aborted' ? null : etagAfter,
+        },
+      };
+    }),
   );
 }
 

@@ -42,6 +42,11 @@ export async function replay(journal: Journal, scope: IdempotencyScope, fingerpr
  */
 export const ABORTED_UNSEEN: ErrorCode = 'volume_unavailable';
 
+/** Of a last word: the file has another version than the stored answer promised, so the answer is told to say so. */
+export function retagging(promised: string | null, found: string | null): { readonly retagged?: { readonly from: string; readonly to: string } } {
+  return promised === null || found === null || promised === found ? {} : { retagged: { from: promised, to: found } };
+}
+
 const UNKNOWN_STATUS = 503;
 
 /** What is stored for an operation whose outcome is not known yet. */

@@ -7,15 +7,15 @@ import { type AuditDraft, auditDetail, recordWith, type StoredOutcome } from '..
 import { type Clock, rfc3339 } from '../domain/clock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import { fencingToken } from '../domain/fencing-token.ts';
-import { etagOf, type FileFacts } from '../domain/file-facts.ts';
+import { etagFound, etagOf, type FileFacts } from '../domain/file-facts.ts';
 import type { Intent } from '../domain/intent.ts';
 import type { Journal, JournalOp, JournalStart, StoredAnswer } from '../domain/journal.ts';
 import type { SettledIntent, StampVerdict, VolumeRecord, WriterState } from '../domain/recovery.ts';
-import { ABORTED_UNSEEN, unknownAnswer } from './idempotency.ts';
+import { ABORTED_UNSEEN, retagging, unknownAnswer } from './idempotency.ts';
 
 export interface RecoverDeps {
   /** Each call sees what is committed now. */
-  readonly start: Pick<JournalStart, 'incarnations' | 'unsettledIntents' | 'knows'>;
+  readonly start: Pick<JournalStart, 'incarnations' | 'unsettledIntents' | 'saidUnknown' | 'knows'>;
   readonly journal: Pick<Journal, 'commit' | 'settled'>;
   readonly clock: Clock;
   readonly statusOf: (code: ErrorCode) => number;
@@ -57,9 +57,9 @@ async function recordTakeOver(
 }
 
 /** One unit for all verdicts: either every outcome is durable, or the volume starts again from the beginning. */
-async function recordVerdicts({ journal, clock, statusOf }: RecoverDeps, settled: readonly SettledIntent[]): Promise<void> {
+async function recordVerdicts({ start, journal, clock, statusOf }: RecoverDeps, settled: readonly SettledIntent[]): Promise<void> {
   const at = rfc3339(clock.wallMs());
-  const ops = settled.flatMap((verdict) => outcomeOps(verdict, { at, statusOf }));
+  const ops = settled.flatMap((verdict) => outcomeOps(verdict, { at, statusOf, saidUnknown: start.saidUnknown(verdict.intent) }));
   if (ops.length > 0) await journal.commit(ops);
   const undecided = new Set(settled.filter(({ settlement }) => settlement === 'unknown').map(({ intent }) => intent.operationId));
   for (const operationId of new Set(settled.map(({ intent }) => intent.operationId))) {
@@ -71,10 +71,11 @@ async function recordVerdicts({ journal, clock, statusOf }: RecoverDeps, settled
 interface Verdict {
   readonly at: string;
   readonly statusOf: (code: ErrorCode) => number;
+  readonly saidUnknown: boolean;
 }
 
-/** Presumed commit: a committed or finished write needs a record only when its file got another ETag than was promised. */
-function outcomeOps({ intent, settlement, after }: SettledIntent, { at, statusOf }: Verdict): JournalOp[] {
+/** Presumed commit: a committed or finished write needs a record only when it was unknown, or its file got another ETag than was promised. */
+function outcomeOps({ intent, settlement, after }: SettledIntent, { at, statusOf, saidUnknown }: Verdict): JournalOp[] {
   const failed = (outcome: 'aborted' | 'unknown', code: ErrorCode) => ({ at, outcome, code, status: statusOf(code) });
   switch (settlement) {
     case 'aborted':
@@ -83,14 +84,18 @@ function outcomeOps({ intent, settlement, after }: SettledIntent, { at, statusOf
       return recordsOf(intent).map((record) => outcomeOp(intent, { ...record, ...failed('unknown', 'outcome_unknown') }, unknownAnswer()));
     case 'committed':
     case 'finished':
-      return correction(intent, after, at);
+      return lastWord(intent, after, at, saidUnknown);
   }
 }
 
-function correction(intent: Intent, after: FileFacts | null, at: string): JournalOp[] {
-  const { audit } = intent;
-  if (after === null || audit.etagAfter === null || audit.etagAfter === etagOf(after)) return [];
-  return [outcomeOp(intent, { ...audit, at, etagAfter: etagOf(after) }, null)];
+function lastWord(intent: Intent, after: FileFacts | null, at: string, saidUnknown: boolean): JournalOp[] {
+  const promised = intent.audit.etagAfter;
+  const found = etagFound(promised, after);
+  if (found === promised && !saidUnknown) return [];
+  return recordsOf(intent).map((record) => ({
+    ...outcomeOp(intent, { ...record, at, etagAfter: record.etagAfter === null ? null : found }, null),
+    ...retagging(promised, found),
+  }));
 }
 
 /** A MOVE has a second record, of the name that it took away. */

@@ -3,7 +3,7 @@
  * (`write-protocol.md`, "Errors after the intent"). Meanwhile the resource takes no other write, and its lease stays pinned.
  */
 import type { Clock, Timer } from '../domain/clock.ts';
-import type { Intent, Settlement } from '../domain/intent.ts';
+import type { Intent, Settled } from '../domain/intent.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Volume } from '../domain/volume.ts';
 
@@ -14,8 +14,8 @@ export interface Unsettled {
   readonly running: Promise<void>;
   /** Set when only the record is missing: the volume need not be asked. */
   readonly known: 'aborted' | null;
-  /** Makes the last word durable. */
-  readonly record: (outcome: 'committed' | 'aborted') => Promise<void>;
+  /** Makes the last word durable. `found`: what each intent of a committed one was seen to have left. */
+  readonly record: (outcome: 'committed' | 'aborted', found: readonly Settled[]) => Promise<void>;
   /** Leaves the section. */
   readonly left: () => void;
 }
@@ -65,9 +65,9 @@ export function createSettleLoop(clock: Clock, onError: (error: unknown) => void
 
   const round = async (unsettled: Unsettled): Promise<void> => {
     try {
-      const outcome = unsettled.known ?? (await settleAll(unsettled));
+      const { outcome, found } = unsettled.known === null ? await settleAll(unsettled) : { outcome: unsettled.known, found: [] };
       if (outcome !== 'unknown') {
-        await unsettled.record(outcome);
+        await unsettled.record(outcome, found);
         open.delete(unsettled);
         timers.delete(unsettled);
         unsettled.left();
@@ -111,12 +111,14 @@ function openOf({ volume, intents }: Pick<Unsettled, 'volume' | 'intents'>, unti
 }
 
 /** Several intents of one operation are all or nothing: settled when each of them is. */
-async function settleAll(unsettled: Unsettled): Promise<'committed' | 'aborted' | 'unknown'> {
-  const results: Settlement[] = [];
+async function settleAll(
+  unsettled: Unsettled,
+): Promise<{ readonly outcome: 'committed' | 'aborted' | 'unknown'; readonly found: readonly Settled[] }> {
+  const found: Settled[] = [];
   for (const intent of unsettled.intents) {
-    const settlement = await unsettled.volume.settle(intent);
-    if (settlement === 'unknown') return 'unknown';
-    results.push(settlement);
+    const settled = await unsettled.volume.settle(intent);
+    if (settled.settlement === 'unknown') return { outcome: 'unknown', found };
+    found.push(settled);
   }
-  return results.includes('aborted') ? 'aborted' : 'committed';
+  return { outcome: found.some(({ settlement }) => settlement === 'aborted') ? 'aborted' : 'committed', found };
 }

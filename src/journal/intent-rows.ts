@@ -90,10 +90,14 @@ function intentOf(row: IntentRow): Intent {
 export class IntentReader {
   readonly #unsettled: Statement<[{ lowWater: number; volume: string | null }], IntentRow>;
   readonly #has: Statement<[string], number>;
+  readonly #undecided: Statement<[string, string], number>;
 
   constructor(db: Database) {
     this.#unsettled = db.prepare<[{ lowWater: number; volume: string | null }], IntentRow>(UNSETTLED).safeIntegers();
     this.#has = db.prepare<[string], number>('SELECT 1 FROM intents WHERE operation_id = ? LIMIT 1').pluck();
+    this.#undecided = db
+      .prepare<[string, string], number>('SELECT 1 FROM intents WHERE operation_id = ? AND resource_key = ? AND undecided = 1')
+      .pluck();
   }
 
   /** Intents at or above the low-water mark that may not be applied, oldest first; all volumes when `volume` is `null`. */
@@ -105,6 +109,10 @@ export class IntentReader {
 
   has(operationId: string): boolean {
     return this.#has.get(operationId) !== undefined;
+  }
+
+  isUndecided({ operationId, resource }: Intent): boolean {
+    return this.#undecided.get(operationId, resource.key) !== undefined;
   }
 }
 

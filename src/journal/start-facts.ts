@@ -82,6 +82,10 @@ export class StartFacts implements JournalStart {
       .filter(({ operationId }) => this.#inFlight.has(operationId));
   }
 
+  saidUnknown(intent: Intent): boolean {
+    return this.#intents.isUndecided(intent);
+  }
+
   knows(operationId: string): OperationKnown {
     if (this.#inFlight.has(operationId)) return 'unsettled';
     return this.#intents.has(operationId) || this.#audited.get(operationId) !== undefined ? 'settled' : 'never';

@@ -89,7 +89,7 @@ export class UnitWriter {
   #outcome(op: Extract<JournalOp, { op: 'outcome' }>): number {
     const record = { ...op.record, operationId: op.operationId, outcome: op.outcome };
     this.#intents.decide(op.operationId, op.outcome, record.volume, record.path);
-    this.#idempotency.settle(op.operationId, op.outcome, op.answer);
+    this.#idempotency.settle(op);
     return this.#audit.appendLastWord(record, op.operationId);
   }
 

@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { GatewayError, refuse } from '../domain/errors.ts';
-import type { Intent, Settlement } from '../domain/intent.ts';
+import { etagFound } from '../domain/file-facts.ts';
+import type { Intent, Settled } from '../domain/intent.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { writeStagedInto } from './apply-in-place.ts';
 import { applyMove } from './apply-move.ts';
@@ -23,7 +24,7 @@ export interface ApplyRoom {
   readonly fence: Fence;
   readonly inPlace: InPlaceWrites;
   /** Looks at the volume and says what became of the intent. */
-  settle(intent: Intent): Promise<Settlement>;
+  settle(intent: Intent): Promise<Settled>;
   /** Told of a call that is still in the kernel: until it ends, nothing that is seen is final. */
   onHung(operationId: string, ended: Promise<void>): void;
 }
@@ -147,8 +148,11 @@ async function judge(apply: ApplyRoom, intent: Intent, place: HeldPlace, thrown:
     if (room.calls.local && (await parentIsGone(room, place)))
       return notApplied(apply, intent, refuse('not_found', 'The parent directory was removed.'));
   }
-  const settlement = await apply.settle(intent).catch((): Settlement => 'unknown');
+  const { settlement, after } = await apply.settle(intent).catch((): Settled => ({ settlement: 'unknown', after: null }));
   if (settlement === 'unknown') throw outcomeUnknown(intent, thrown);
+  const { etagAfter } = intent.audit;
+  // It was finished under another version than the answer names; the last word, which the settle loop writes, has the right one.
+  if (settlement !== 'aborted' && etagFound(etagAfter, after) !== etagAfter) throw outcomeUnknown(intent, thrown);
   apply.inPlace.end(intent.operationId);
   if (settlement === 'aborted') throw gatewayErrorOf(firstCause(thrown));
 }

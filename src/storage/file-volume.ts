@@ -1,8 +1,8 @@
 import type { Clock } from '../domain/clock.ts';
 import { GatewayError, refuse } from '../domain/errors.ts';
 import type { FenceLevel } from '../domain/fence-level.ts';
-import type { TargetFacts } from '../domain/file-facts.ts';
-import type { Intent, Settlement } from '../domain/intent.ts';
+import type { FileFacts, TargetFacts } from '../domain/file-facts.ts';
+import type { Intent, Settled } from '../domain/intent.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../domain/volume.ts';
@@ -190,7 +190,7 @@ export class FileVolume implements Volume {
     const to = held(place);
     const apply = (): Promise<void> => applyIntent(this.#applying, intent, to, from === null ? null : held(from));
     await this.#made.around(intent, to, () => this.#condition.writing(apply));
-    this.#finished(intent);
+    this.#finished(intent, null);
   }
 
   /**
@@ -239,13 +239,14 @@ export class FileVolume implements Volume {
   }
 
   /** While a call of the operation is still in the kernel it may land after we looked, so nothing that is seen is final. */
-  async settle(intent: Intent): Promise<Settlement> {
-    if (this.#hung.has(intent.operationId) || this.#condition.provesNothing) return 'unknown';
+  async settle(intent: Intent): Promise<Settled> {
+    if (this.#hung.has(intent.operationId) || this.#condition.provesNothing) return { settlement: 'unknown', after: null };
     try {
-      const settlement = await mapped(() => this.#life.settle(intent));
-      if (settlement === 'committed' || settlement === 'finished') this.#finished(intent);
+      const settled = await mapped(() => this.#life.settle(intent));
+      const { settlement, after } = settled;
+      if (settlement === 'committed' || settlement === 'finished') this.#finished(intent, after);
       else if (settlement === 'aborted') await this.#dropped(intent);
-      return settlement;
+      return settled;
     } catch (thrown) {
       // Finishing it hung in its turn.
       if (thrown instanceof LaneError && thrown.started) this.#hung.add(intent.operationId, thrown.ended);
@@ -275,9 +276,9 @@ export class FileVolume implements Volume {
     for (const directory of new Set([root, inc])) await calls.close(directory).catch(() => undefined);
   }
 
-  #finished(intent: Intent): void {
+  #finished(intent: Intent, found: FileFacts | null): void {
     this.#inPlace.end(intent.operationId);
-    this.#ownVersions.committed(intent);
+    this.#ownVersions.committed(intent, found);
   }
 
   async #dropped(intent: Intent): Promise<void> {

@@ -10,12 +10,13 @@ import { LIMITS } from '../domain/limits.ts';
 export class OwnVersions {
   readonly #facts = new LRUCache<string, FileFacts>({ max: LIMITS.ownVersionsMax });
 
-  committed(intent: Intent): void {
+  /** `found`: what stands there, where it was looked at; recovery may have finished the write under another inode. */
+  committed(intent: Intent, found: FileFacts | null): void {
     const { plan, resource } = intent;
     if (plan.kind === 'move') this.#facts.delete(plan.from.key);
     const facts = factsAfter(intent);
     if (facts === null) this.#facts.delete(resource.key);
-    else this.#facts.set(resource.key, facts);
+    else this.#facts.set(resource.key, found ?? facts);
   }
 
   /** What is there now is not known to be ours. */

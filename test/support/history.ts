@@ -35,6 +35,8 @@ export interface Attempt {
   readonly requestId: string;
   readonly lease: HeldLease | null;
   readonly done: Promise<Answer | null>;
+  /** The same request under the same key; `null` where it had none. */
+  readonly again: ((url: string) => Promise<Answer | null>) | null;
   /** `undefined` while the request is under way. */
   answer: Answer | null | undefined;
 }
@@ -73,12 +75,13 @@ export class History {
     const requestId = `attempt-${process.pid}-${++this.#requests}`;
     const request = held !== null && kind.withToken !== undefined ? kind.withToken(held.token) : kind.request;
     const token = held !== null && kind.withToken === undefined ? held.token : null;
-    const headers = { ...request.headers, ...tokenHeader(token), 'x-request-id': requestId };
+    const headers = { ...request.headers, ...tokenHeader(token), 'x-request-id': requestId, 'idempotency-key': requestId };
     const made: Attempt = {
       kind,
       requestId,
       lease: held,
       answer: undefined,
+      again: (later) => attempt(later, { ...request, headers: { ...headers, 'x-request-id': `${requestId}-again` } }),
       done: attempt(url, { ...request, headers }).then((answer) => {
         made.answer = answer;
         onAnswer();
@@ -91,7 +94,7 @@ export class History {
 
   /** One that was sent by other means, and ended. */
   note(kind: WriteKind, requestId: string, held: HeldLease | null, answer: Answer | null): Attempt {
-    const noted: Attempt = { kind, requestId, lease: held, answer, done: Promise.resolve(answer) };
+    const noted: Attempt = { kind, requestId, lease: held, answer, done: Promise.resolve(answer), again: null };
     this.#attempts.push(noted);
     return noted;
   }
@@ -160,8 +163,8 @@ export class History {
 
   async #checkAttempt(url: string, one: Attempt, expected: Expected): Promise<string[]> {
     const { kind, requestId, answer } = one;
-    const found: string[] = [];
-    const world = await this.#world(url, kind, found);
+    const [found, tags] = [[] as string[], new Map<string, string>()];
+    const world = await this.#world(url, kind, found, tags);
     const records = (await auditOf(url, `request_id=${requestId}`)).filter(({ action }) => WRITES.has(action));
     const operation = await get(url, `/v1/operations?request_id=${requestId}`);
     const succeeded = answer !== null && answer !== undefined && answer.status < 300;
@@ -179,6 +182,12 @@ export class History {
       if (new Set(committed.map(({ resource }) => resource)).size !== kind.records)
         found.push(`${kind.records} committed records expected: ${JSON.stringify(records)} (I4)`);
       if (new Set(committed.map(({ operation_id }) => operation_id)).size !== 1) found.push('its records name several operations');
+      for (const { resource, etag_after: recorded } of committed) {
+        const served = tags.get(resource ?? '');
+        if (recorded !== null && served !== undefined && recorded !== served)
+          found.push(`the record of ${resource} names the tag ${recorded}, the file has ${served} (I4)`);
+      }
+      if (one.again !== null) found.push(...checkReplay(await one.again(url), tags));
     } else {
       if (operation.status === 200 && operation.json['outcome'] !== 'aborted')
         found.push(`GET /v1/operations tells of what did not happen: ${operation.text}`);
@@ -192,8 +201,8 @@ export class History {
     return found;
   }
 
-  /** I3 for all names of one write together; the file system and the gateway must say the same. */
-  async #world(url: string, kind: WriteKind, found: string[]): Promise<'before' | 'after' | 'mixed'> {
+  /** I3 for all names of one write together; the file system and the gateway must say the same. `tags`: of the files that are served. */
+  async #world(url: string, kind: WriteKind, found: string[], tags: Map<string, string>): Promise<'before' | 'after' | 'mixed'> {
     let all: 'before' | 'after' | null = null;
     for (const [resource, { before, after }] of kind.effects) {
       const content = this.#contentOf(resource);
@@ -201,6 +210,7 @@ export class History {
       if (content === null ? served.status !== 404 : served.status !== 200 || (content !== DIRECTORY && served.text !== content)) {
         found.push(`the gateway serves ${resource} otherwise than it is on the volume: ${served.status}`);
       }
+      if (content !== null && content !== DIRECTORY) tags.set(resource, String(served.headers['etag']).replace('W/', ''));
       const state = content === before ? 'before' : content === after ? 'after' : 'mixed';
       if (state === 'mixed' || (all !== null && all !== state)) return 'mixed';
       all = state;
@@ -267,6 +277,16 @@ function checkAnswer(answer: Answer, kind: WriteKind, committed: readonly AuditL
       found.push('the record has another digest than the answer (I4)');
   }
   return found;
+}
+
+/** Who asks again under the key is told of what stands there. `tags`: of the files as they are served. */
+function checkReplay(again: Answer | null, tags: ReadonlyMap<string, string>): string[] {
+  if (again === null || again.status > 299 || again.headers['idempotency-replayed'] !== 'true')
+    return [`under the same key it is not answered again: ${again?.status} ${again?.text}`];
+  const told = again.text.match(/(?<="etag":)"\\"[^"]*\\""/g) ?? [];
+  const named = [...told.map((text) => JSON.parse(text) as string), again.headers['etag'] ?? []].flat();
+  const other = named.filter((tag) => ![...tags.values()].includes(tag));
+  return other.map((tag) => `under the same key it is answered with the tag ${tag}, which no file has`);
 }
 
 /** Every record that matches, oldest first. */

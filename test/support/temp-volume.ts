@@ -43,6 +43,8 @@ export interface TempVolume {
   readonly settled: Intent[];
   /** What `life.settle` answers; `unknown` at first. */
   verdict: Settlement;
+  /** What it says stands there. */
+  found: FileFacts | null;
   /** How often the volume said that it was fenced. */
   fencedCount: number;
   path(name: string): string;
@@ -101,7 +103,7 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
   const life: VolumeLife = {
     settle: async (intent) => {
       settled.push(intent);
-      return temp.verdict;
+      return { settlement: temp.verdict, after: temp.found };
     },
     restore: async () => true,
     writeRedo: async () => undefined,
@@ -135,6 +137,7 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
     volume,
     settled,
     verdict: 'unknown',
+    found: null,
     fencedCount: 0,
     path: (name) => join(root, name),
     resource: (path) => resourceOf('vol', path.split('/'), room.folds),

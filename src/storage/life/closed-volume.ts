@@ -1,6 +1,6 @@
 import { GatewayError } from '../../domain/errors.ts';
 import type { FenceLevel } from '../../domain/fence-level.ts';
-import type { Settlement } from '../../domain/intent.ts';
+import type { Settled } from '../../domain/intent.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { DirectoryEntry, OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../../domain/volume.ts';
 
@@ -65,7 +65,7 @@ export class ClosedVolume implements Volume {
   writeManifest(): Promise<void> {
     return this.#refused();
   }
-  settle(): Promise<Settlement> {
+  settle(): Promise<Settled> {
     return this.#refused();
   }
   open(): Promise<OpenedFile> {

@@ -1,3 +1,4 @@
+import { type FileFacts, sameVersion } from '../../domain/file-facts.ts';
 import type { Intent } from '../../domain/intent.ts';
 import type { SettledIntent, VolumeFinding } from '../../domain/recovery.ts';
 import { Fence } from '../fence.ts';
@@ -75,7 +76,7 @@ function severalNames({ plan, operationId }: Intent, results: readonly SettledIn
   return [...namesOfManifest(plan.manifest, together.length), ...together.flatMap(({ intent }) => namesOf(intent))];
 }
 
-function unknownFinding(volume: string, { intent, settlement }: SettledIntent): VolumeFinding[] {
+function unknownFinding(volume: string, { intent, settlement, after }: SettledIntent): VolumeFinding[] {
   if (settlement !== 'unknown') return [];
   return [
     {
@@ -83,7 +84,17 @@ function unknownFinding(volume: string, { intent, settlement }: SettledIntent): 
       severity: 'error',
       volume,
       resource: intent.resource.name,
-      evidence: `The file is neither what it was before operation ${intent.operationId} nor what that operation writes. Nothing was overwritten.`,
+      evidence: evidenceOf(intent, after),
     },
   ];
+}
+
+function evidenceOf({ operationId, before }: Intent, after: FileFacts | null): string {
+  if (after === null)
+    return before === null
+      ? `There is no file, as before operation ${operationId}; whether that operation can still make it, the volume did not say.`
+      : `The file that operation ${operationId} changes is not where it was. Nothing was overwritten.`;
+  return before !== null && sameVersion(after, before)
+    ? `The file is what it was before operation ${operationId}; whether that operation can still change it, the volume did not say.`
+    : `The file is neither what it was before operation ${operationId} nor what that operation writes. Nothing was overwritten.`;
 }

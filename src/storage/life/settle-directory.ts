@@ -1,6 +1,6 @@
-import type { Intent } from '../../domain/intent.ts';
+import type { Intent, Settled } from '../../domain/intent.ts';
 import { errnoOf } from '../errno.ts';
-import { atPlace, change, type Settled, type SettleRoom, settled } from './settle-room.ts';
+import { atPlace, change, type SettleRoom, settled } from './settle-room.ts';
 
 /** Directories carry no bytes; making one again or removing an empty one harms nobody. */
 

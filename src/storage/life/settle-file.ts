@@ -1,9 +1,9 @@
 import type { StagedFacts, TargetFacts } from '../../domain/file-facts.ts';
-import type { Intent } from '../../domain/intent.ts';
+import type { Intent, Settled } from '../../domain/intent.ts';
 import type { At } from '../descriptor.ts';
 import { factsOf } from '../target-kind.ts';
 import { copyInto } from './copy-into.ts';
-import { atPlace, change, isBefore, isInode, isVersion, type Settled, type SettleRoom, type Spot, settled } from './settle-room.ts';
+import { afterFailure, atPlace, change, isBefore, isInode, isVersion, type SettleRoom, type Spot, settled } from './settle-room.ts';
 import { wholeStaged } from './staged-file.ts';
 import { copyNameOf } from './volume-names.ts';
 import { OPEN_READ, orAbsent, sha256Of, withOpen } from './whole-file.ts';
@@ -62,8 +62,17 @@ async function publish(
   { staged, how, intent }: { staged: StagedFacts; how: 'rename' | 'link'; intent: Intent },
 ): Promise<Settled> {
   const { calls } = deps.room;
+  let from = deps.directory.entry(staged.name);
+  if (how === 'rename' && deps.finishes) {
+    try {
+      from = await beyondReach(deps, staged);
+    } catch (thrown) {
+      // No name was changed. What is refused for good (no space) is over; of an error that says nothing the next start may make more.
+      if ((await afterFailure(deps, thrown)) === 'unknown') throw thrown;
+      return settled('aborted', await spot.look());
+    }
+  }
   const outcome = await change(deps, async () => {
-    const from = how === 'link' ? deps.directory.entry(staged.name) : await beyondReach(deps, staged);
     await spot.withParents();
     // Without hard links the look before is all the exclusion there is; nothing else writes here before recovery is over.
     await (how === 'link' && deps.room.hardLinks ? calls.link(from, spot.at) : calls.rename(from, spot.at));

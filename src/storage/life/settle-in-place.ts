@@ -1,11 +1,11 @@
 import { sameVersion, type TargetFacts } from '../../domain/file-facts.ts';
-import type { Intent } from '../../domain/intent.ts';
+import type { Intent, Settled } from '../../domain/intent.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { redoName } from '../incarnation-names.ts';
 import { RecordDamaged } from './facts-record.ts';
 import { type RedoEntry, readRedoEntry, redoEntryOf } from './redo.ts';
 import { applyInPlace, applyToCopy, seal, showsAll, showsFirst } from './redo-apply.ts';
-import { atPlace, isInode, isVersion, type Settled, type SettleRoom, type Spot, settled } from './settle-room.ts';
+import { atPlace, isInode, isVersion, type SettleRoom, type Spot, settled } from './settle-room.ts';
 import { wholeStaged } from './staged-file.ts';
 
 /**

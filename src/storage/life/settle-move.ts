@@ -1,10 +1,10 @@
 import type { FileFacts, TargetFacts } from '../../domain/file-facts.ts';
-import type { Intent } from '../../domain/intent.ts';
+import type { Intent, Settled } from '../../domain/intent.ts';
 import { moveLinkName, moveTrashName } from '../incarnation-names.ts';
 import { factsOf } from '../target-kind.ts';
 import { type Manifest, putManifest, readManifest } from './manifest-record.ts';
 import { resourceLike } from './resource-like.ts';
-import { atPlace, type Change, change, isBefore, isInode, isVersion, type Settled, type SettleRoom, type Spot, settled } from './settle-room.ts';
+import { atPlace, type Change, change, isBefore, isInode, isVersion, type SettleRoom, type Spot, settled } from './settle-room.ts';
 import { orAbsent } from './whole-file.ts';
 
 /**

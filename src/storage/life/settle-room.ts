@@ -1,7 +1,7 @@
 import { GatewayError, refuse } from '../../domain/errors.ts';
 import type { FileFacts, TargetFacts } from '../../domain/file-facts.ts';
 import { sameVersion } from '../../domain/file-facts.ts';
-import type { Settlement } from '../../domain/intent.ts';
+import type { Settled, Settlement } from '../../domain/intent.ts';
 import type { WriterState } from '../../domain/recovery.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { classify } from '../errno.ts';
@@ -29,12 +29,6 @@ export interface SettleRoom {
   readonly finishes: boolean;
   /** What the intents of one operation share. */
   readonly rolls: Rolls;
-}
-
-/** A verdict with what stands at the target now. */
-export interface Settled {
-  readonly settlement: Settlement;
-  readonly after: FileFacts | null;
 }
 
 export function settled(settlement: Settlement, after: FileFacts | null): Settled {
@@ -124,11 +118,14 @@ export async function change(deps: SettleRoom, make: () => Promise<void>): Promi
     await make();
     return 'made';
   } catch (thrown) {
-    const verdict = classify(thrown, deps.room.calls.local);
-    if (verdict === 'fenced_candidate' && (await deps.isFenced())) {
-      throw refuse('volume_unavailable', `The volume ${deps.room.name} was taken over by another incarnation.`);
-    }
-    if (thrown instanceof GatewayError && thrown.code === 'volume_unavailable') throw thrown;
-    return verdict === 'definite' || verdict === 'answered' ? 'refused' : 'unknown';
+    return afterFailure(deps, thrown);
   }
+}
+
+export async function afterFailure(deps: SettleRoom, thrown: unknown): Promise<'refused' | 'unknown'> {
+  const verdict = classify(thrown, deps.room.calls.local);
+  if (verdict === 'fenced_candidate' && (await deps.isFenced()))
+    throw refuse('volume_unavailable', `The volume ${deps.room.name} was taken over by another incarnation.`);
+  if (thrown instanceof GatewayError && thrown.code === 'volume_unavailable') throw thrown;
+  return verdict === 'definite' || verdict === 'answered' ? 'refused' : 'unknown';
 }

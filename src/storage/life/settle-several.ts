@@ -1,9 +1,9 @@
-import type { Intent, Settlement } from '../../domain/intent.ts';
+import type { Intent, Settled, Settlement } from '../../domain/intent.ts';
 import { readManifest } from './manifest-record.ts';
 import { goBack, rollManifest, type Standing, standingOf, waits } from './roll-manifest.ts';
 import type { Roll, Rolled } from './rolls.ts';
 import { isPublished } from './settle-file.ts';
-import { atPlace, isBefore, type Settled, type SettleRoom, settled } from './settle-room.ts';
+import { atPlace, isBefore, type SettleRoom, settled } from './settle-room.ts';
 
 /**
  * Recovery of one of several files: the whole manifest goes forward, or, when a staged file is not whole or a definite error

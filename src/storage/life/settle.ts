@@ -1,10 +1,10 @@
 import { refuse } from '../../domain/errors.ts';
-import type { Intent } from '../../domain/intent.ts';
+import type { Intent, Settled } from '../../domain/intent.ts';
 import { settleMkdir, settleRmdir } from './settle-directory.ts';
 import { settlePublish, settleRemove } from './settle-file.ts';
 import { settleInPlace } from './settle-in-place.ts';
 import { settleMove } from './settle-move.ts';
-import type { Settled, SettleRoom } from './settle-room.ts';
+import type { SettleRoom } from './settle-room.ts';
 import { settleSeveral } from './settle-several.ts';
 
 /**

@@ -3,7 +3,7 @@ import { commitDeadlineMs } from '../../domain/commit-deadline.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { FenceLevel } from '../../domain/fence-level.ts';
 import type { TargetFacts } from '../../domain/file-facts.ts';
-import type { Intent, Settlement } from '../../domain/intent.ts';
+import type { Intent, Settled } from '../../domain/intent.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { StampVerdict, VolumeFinding } from '../../domain/recovery.ts';
 import type { Resource } from '../../domain/resource.ts';
@@ -208,7 +208,7 @@ export class SwitchedVolume implements Volume {
   tidy(intents: readonly Intent[]): void {
     this.#current.tidy(intents);
   }
-  settle(intent: Intent): Promise<Settlement> {
+  settle(intent: Intent): Promise<Settled> {
     return this.#writing((volume) => volume.settle(intent));
   }
   limitVisible(resource: Resource, visibleBytes: number | null): void {

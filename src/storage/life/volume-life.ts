@@ -1,5 +1,5 @@
 import { refuse } from '../../domain/errors.ts';
-import type { Intent, Settlement } from '../../domain/intent.ts';
+import type { Intent, Settled } from '../../domain/intent.ts';
 import { mapped } from '../errno.ts';
 import type { HeldPlace } from '../path-walk.ts';
 import { redoEntryOf, writeRedoEntry } from './redo.ts';
@@ -12,7 +12,7 @@ import { writeManifestOf } from './write-manifest.ts';
 /** What an open volume needs of this room while it serves: records before an apply, verdicts and clearing up after it. */
 export interface VolumeLife {
   /** Rejects with `volume_unavailable` when the volume does not answer; the caller asks again later. */
-  settle(intent: Intent): Promise<Settlement>;
+  settle(intent: Intent): Promise<Settled>;
   restore(intents: readonly Intent[]): Promise<boolean>;
   writeRedo(intent: Intent): Promise<void>;
   writeManifest(operationId: string, intents: readonly Intent[], places: readonly HeldPlace[]): Promise<void>;
@@ -23,7 +23,7 @@ export interface VolumeLife {
 export function volumeLife(deps: SettleRoom): VolumeLife {
   const { room, directory } = deps;
   return {
-    settle: (intent) => mapped(async () => (await settleIntent(deps, intent)).settlement),
+    settle: (intent) => mapped(() => settleIntent(deps, intent)),
     restore: (intents) => mapped(() => restoreSeveral(deps, intents)),
     writeRedo: (intent) => mapped(() => writeRedoEntry(room.calls, directory, redoEntryOf(intent))),
     writeManifest: (operationId, intents, places) => mapped(() => writeManifestOf(room, directory, operationId, intents, places)),

@@ -99,7 +99,7 @@ describe('a resource that is closed by an unknown outcome', () => {
     const recorded: string[] = [];
     let left = 0;
     loop.adopt({
-      volume: { name: 'v', settle: async () => settlement } as unknown as Volume,
+      volume: { name: 'v', settle: async () => ({ settlement, after: null }) } as unknown as Volume,
       intents: [{ operationId: 'op-1', resource: { volume: 'v', path: 'file', name: 'v/file', key: 'v/file' } } as Intent],
       running,
       known: null,

@@ -48,14 +48,19 @@ function intent(operationId: string, path: string, plan: ApplyPlan = { kind: 're
   };
 }
 
-function recording(options: { readonly refuse?: boolean } = {}) {
+function recording(options: { readonly refuse?: boolean; readonly unknown?: boolean } = {}) {
   const units: JournalOp[][] = [];
   const settled: string[] = [];
   const record = volumeRecord(
     {
       clock: new FakeClock(),
       statusOf,
-      start: { incarnations: () => ['old'], unsettledIntents: () => [], knows: (id) => (id === 'op-1' ? 'settled' : 'never') },
+      start: {
+        incarnations: () => ['old'],
+        unsettledIntents: () => [],
+        saidUnknown: () => options.unknown === true,
+        knows: (id) => (id === 'op-1' ? 'settled' : 'never'),
+      },
       journal: {
         commit: async (ops) => {
           if (options.refuse === true) throw new GatewayError('journal_unavailable', { detail: 'superseded' });
@@ -84,7 +89,37 @@ describe('the outcomes of recovery', () => {
     const { record, units } = recording();
     const after = { ...facts, ino: 8n };
     await record.recovered([verdict(intent('op-1', 'a'), 'finished', after)]);
-    expect(units).toMatchObject([[{ op: 'outcome', operationId: 'op-1', outcome: 'committed', record: { etagAfter: etagOf(after) } }]]);
+    expect(units).toMatchObject([
+      [
+        {
+          op: 'outcome',
+          operationId: 'op-1',
+          outcome: 'committed',
+          record: { etagAfter: etagOf(after) },
+          answer: null,
+          retagged: { from: etagOf(facts), to: etagOf(after) },
+        },
+      ],
+    ]);
+  });
+
+  test('what was said to be unknown gets its last word, though all is as it was promised', async () => {
+    const { record, units, settled } = recording({ unknown: true });
+    await record.recovered([verdict(intent('op-1', 'a'), 'committed', facts), verdict(intent('op-2', 'b', { kind: 'rmdir' }), 'finished')]);
+    expect(units).toMatchObject([
+      [
+        {
+          op: 'outcome',
+          operationId: 'op-1',
+          outcome: 'committed',
+          record: { outcome: 'committed', code: null, etagAfter: etagOf(facts) },
+          answer: null,
+        },
+        { op: 'outcome', operationId: 'op-2', outcome: 'committed', record: { path: 'b' }, answer: null },
+      ],
+    ]);
+    expect(units[0]?.every((op) => !('retagged' in op))).toBe(true);
+    expect(settled).toEqual(['op-1', 'op-2']);
   });
 
   test('I4: an aborted write has its record, and only then counts as settled', async () => {

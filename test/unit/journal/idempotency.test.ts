@@ -50,6 +50,24 @@ describe('the answer under an Idempotency-Key', () => {
     expect([status('k1'), status('k2'), status('k3')]).toEqual([undefined, 503, 200]);
   });
 
+  it('stands behind that of an unknown outcome, and is back with the last word, under the tag that the file got', () => {
+    const { db, write } = testDatabase(temporaryDirectory());
+    const lookups = new Lookups(db);
+    const stored = (): unknown => lookups.idempotent(scope('k'), NOW_MS)?.answer;
+    const promised = { status: 201, headers: { etag: '"1-2-3"' }, body: { files: [{ etag: '"1-2-3"' }, { etag: '"9-2-3"' }], token: 2n ** 60n } };
+    write(intentOp('op'), { ...put('k', 'op'), row: { fingerprint: 'f', operationId: 'op', answer: promised } } as JournalOp);
+    for (const _again of [1, 2]) {
+      write(outcomeOp('op', 'unknown', {}, { status: 503, headers: {}, body: null }));
+      expect(stored()).toMatchObject({ status: 503, headers: {}, body: null });
+    }
+    write({ ...outcomeOp('op', 'committed'), retagged: { from: '"1-2-3"', to: '"4-2-3"' } } as JournalOp);
+    expect(stored()).toEqual({
+      ...promised,
+      headers: { etag: '"4-2-3"' },
+      body: { files: [{ etag: '"4-2-3"' }, { etag: '"9-2-3"' }], token: 2n ** 60n },
+    });
+  });
+
   it('leads to its operation', () => {
     const { db, write } = testDatabase(temporaryDirectory());
     const lookups = new Lookups(db);

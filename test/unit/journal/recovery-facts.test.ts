@@ -43,6 +43,20 @@ describe('the intents that recovery looks at', () => {
     expect([intents.has('1'), intents.has('2')]).toEqual([false, true]);
   });
 
+  it('say whether their newest word is that nobody can tell, each for its own resource', () => {
+    const directory = temporaryDirectory();
+    const { write } = testDatabase(directory);
+    const several = (name: string): JournalOp => intentOp('op', name, { plan: { kind: 'several', manifest: 'm' } });
+    write(several('demo/a'), several('demo/b'), outcomeOp('op', 'unknown', { path: 'a' }));
+    const start = new StartFacts(openReader(journalFile(directory)), { gatewayUuid: 'g', inFlight: new OperationsInFlight(), lowWater: 1 });
+    const found = start.unsettledIntents('demo');
+    const said = (): boolean[] => found.map((one) => start.saidUnknown(one));
+    expect(said()).toEqual([true, false]);
+    write(outcomeOp('op', 'committed', { path: 'a' }));
+    expect(said()).toEqual([false, false]);
+    start.close();
+  });
+
   it('come back exactly as they were written', () => {
     const { db, write } = testDatabase(temporaryDirectory());
     const written = intent('op', 'demo/a', { plan: { kind: 'append', offset: 7, lengthBytes: 5, mtimeNs: 2n ** 61n }, before: null });

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { FileFacts } from '../../../src/domain/file-facts.ts';
+import { etagOf, type FileFacts } from '../../../src/domain/file-facts.ts';
 import type { Intent } from '../../../src/domain/intent.ts';
 import { EIO, ENOSPC } from '../../support/fault-calls.ts';
 import { descriptorsBack, factsAt, intentOf, openDescriptors, stageText, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
@@ -123,6 +123,18 @@ describe.each(LOCALITIES)('append and in-place writes (local: $local)', ({ local
     place.close();
   });
 
+  it('what was finished under another inode than its answer names is not answered with it', async () => {
+    const intent = await intentFor('in_place', 'NEW', 0);
+    const promised = { ...before, mtimeNs: intent.staged?.mtimeNs ?? 0n };
+    const told = { ...intent, audit: { ...intent.audit, etagAfter: etagOf(promised) } };
+    temp.verdict = 'finished';
+    temp.faults.on('fsync', () => Promise.reject(EIO()));
+    temp.found = { ...promised, ino: promised.ino + 1n };
+    await expect(apply(told)).rejects.toMatchObject({ code: 'outcome_unknown', members: { operation_id: 'op-1' } });
+    temp.found = promised;
+    await apply(told);
+  });
+
   describe('readers while a range is written in place', () => {
     const read = async (
       opened: { read(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array> },
@@ -146,7 +158,7 @@ describe.each(LOCALITIES)('append and in-place writes (local: $local)', ({ local
       await expect(apply(intent)).rejects.toMatchObject({ code: 'outcome_unknown' });
       await expect(temp.volume.open(intent.resource)).rejects.toMatchObject({ code: 'volume_unavailable' });
       temp.verdict = 'finished';
-      expect(await temp.volume.settle(intent)).toBe('finished');
+      expect((await temp.volume.settle(intent)).settlement).toBe('finished');
       const opened = await temp.volume.open(intent.resource);
       expect(await read(opened, 10)).toBe('NEW bytes.');
       await opened.close();

@@ -96,7 +96,7 @@ describe.each(LOCALITIES)('apply (local: $local)', ({ local }) => {
       // And from then on without a call.
       await expect(apply(intent)).rejects.toMatchObject({ code: 'outcome_unknown' });
       expect(() => temp.volume.assertWritable()).toThrow(expect.objectContaining({ code: 'volume_unavailable' }));
-      expect(await temp.volume.settle(intent)).toBe('unknown');
+      expect((await temp.volume.settle(intent)).settlement).toBe('unknown');
     });
 
     it('ESTALE of the held incarnation directory means fenced as well (X2)', async () => {
@@ -268,12 +268,12 @@ describe('a call that hangs (B25)', () => {
     expect(await applying).toMatchObject({ code: 'outcome_unknown' });
     expect(temp.volume.state()).toMatchObject({ state: 'unavailable' });
     temp.verdict = 'aborted';
-    expect(await temp.volume.settle(intent)).toBe('unknown');
+    expect((await temp.volume.settle(intent)).settlement).toBe('unknown');
     expect(temp.settled).toEqual([]);
     expect(await temp.volume.restore([intent])).toBe(false);
     answer();
     await settle();
-    expect(await temp.volume.settle(intent)).toBe('aborted');
+    expect((await temp.volume.settle(intent)).settlement).toBe('aborted');
     place.close();
     await temp.close();
   });

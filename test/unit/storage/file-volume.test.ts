@@ -1,6 +1,6 @@
 import * as fs from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Intent } from '../../../src/domain/intent.ts';
+import type { Intent, Settled } from '../../../src/domain/intent.ts';
 import { LaneError } from '../../../src/storage/errno.ts';
 import { settle } from '../../support/fake-clock.ts';
 import { EIO, ENOSPC, ESTALE, systemError } from '../../support/fault-calls.ts';
@@ -103,7 +103,7 @@ describe('an open volume', () => {
     temp.faults.failOnce('fsync', EIO);
     await expect(temp.volume.syncParent(place)).rejects.toMatchObject({ code: 'outcome_unknown' });
     temp.verdict = 'committed';
-    expect(await temp.volume.settle(intent)).toBe('unknown');
+    expect((await temp.volume.settle(intent)).settlement).toBe('unknown');
     expect(temp.volume.state()).toMatchObject({ state: 'unavailable', reason: expect.stringContaining('EIO') });
     expect(() => temp.volume.assertWritable()).toThrow(expect.objectContaining({ code: 'volume_unavailable' }));
     place.close();
@@ -119,7 +119,7 @@ describe('an open volume', () => {
     temp.faults.failOnce('fsync', () => new LaneError('late', 1, Promise.resolve()));
     await expect(temp.volume.syncParent(place)).rejects.toMatchObject({ code: 'outcome_unknown' });
     temp.verdict = 'committed';
-    expect(await temp.volume.settle(intent)).toBe('committed');
+    expect((await temp.volume.settle(intent)).settlement).toBe('committed');
     place.close();
   });
 
@@ -137,15 +137,15 @@ describe('an open volume', () => {
     const hung = new Promise<void>((resolve) => {
       answer = resolve;
     });
-    let verdict: () => Promise<'aborted'> = () => Promise.reject(new LaneError('hung', 1, hung));
+    let verdict: () => Promise<Settled> = () => Promise.reject(new LaneError('hung', 1, hung));
     const temp = await volumeOf({ life: { settle: () => verdict() } });
     const intent = await replaceIntent(temp);
     await expect(temp.volume.settle(intent)).rejects.toMatchObject({ code: 'volume_unavailable' });
-    verdict = () => Promise.resolve('aborted');
-    expect(await temp.volume.settle(intent)).toBe('unknown');
+    verdict = () => Promise.resolve({ settlement: 'aborted', after: null });
+    expect((await temp.volume.settle(intent)).settlement).toBe('unknown');
     answer();
     await settle();
-    expect(await temp.volume.settle(intent)).toBe('aborted');
+    expect((await temp.volume.settle(intent)).settlement).toBe('aborted');
   });
 
   it('redo and manifest go to the part that keeps them, and an error there that means fenced is told', async () => {

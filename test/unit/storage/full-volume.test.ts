@@ -153,14 +153,14 @@ describe.skipIf(cannotMount !== null || ON_NFS)('a local volume that is full, re
       expect(await applying).toMatchObject({ code: 'outcome_unknown', members: { operation_id: 'op-1' } });
       place.close();
       temp.verdict = 'aborted';
-      expect(await temp.volume.settle(intent)).toBe('unknown');
+      expect((await temp.volume.settle(intent)).settlement).toBe('unknown');
       expect(fs.readFileSync(temp.path('a'), 'utf8')).toBe('old');
       mount.thaw();
       while (temp.lane.inFlight > 0) await settle();
       await settle();
       expect(fs.readFileSync(temp.path('a'), 'utf8')).toBe('new');
       temp.verdict = 'committed';
-      expect(await temp.volume.settle(intent)).toBe('committed');
+      expect((await temp.volume.settle(intent)).settlement).toBe('committed');
     });
   });
 });

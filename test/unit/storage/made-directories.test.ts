@@ -117,7 +117,7 @@ describe('parents that were made for a write which then fails', () => {
     place.close();
     expect(there()).toEqual(['a', 'a/b']);
     temp.verdict = 'aborted';
-    expect(await temp.volume.settle(intent)).toBe('aborted');
+    expect((await temp.volume.settle(intent)).settlement).toBe('aborted');
     expect(there()).toEqual([]);
   });
 

@@ -51,12 +51,12 @@ describe('a volume whose directory was taken away', () => {
     await expect(temp.volume.open(temp.resource('a'))).rejects.toMatchObject(UNAVAILABLE);
     await expect(temp.volume.locate(temp.resource('a'))).rejects.toMatchObject(UNAVAILABLE);
     await expect(temp.volume.list(null, { limit: 10, cursor: null })).rejects.toMatchObject(UNAVAILABLE);
-    expect([await temp.volume.settle(intent), await temp.volume.restore([intent])]).toEqual(['unknown', false]);
+    expect([(await temp.volume.settle(intent)).settlement, await temp.volume.restore([intent])]).toEqual(['unknown', false]);
     fs.renameSync(moved(), temp.root);
     temp.clock.advance(LIMITS.volumeLookEveryMs);
     await looked();
     expect(temp.volume.state()).toEqual({ state: 'open', reason: null });
-    expect(await temp.volume.settle(intent)).toBe('aborted');
+    expect((await temp.volume.settle(intent)).settlement).toBe('aborted');
     expect(temp.fencedCount).toBe(0);
   });
 

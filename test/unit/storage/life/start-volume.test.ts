@@ -2,6 +2,8 @@ import * as fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import { parseStamp } from '../../../../src/storage/life/stamp.ts';
+import { startVolume } from '../../../../src/storage/life/start-volume.ts';
+import { EIO, ENOSPC, FaultCalls } from '../../../support/fault-calls.ts';
 import { put, remove, writeInPlace } from '../../../support/hand-made-writes.ts';
 import { LivingVolume } from '../../../support/living-volume.ts';
 import { ON_NFS } from '../../../support/volume-base.ts';
@@ -223,6 +225,55 @@ describe('what recovery refuses to touch', () => {
     fs.writeSync(late, 'LATE', 0);
     fs.closeSync(late);
     expect(living.read('a')?.startsWith('LATE')).toBe(!network && !ON_NFS);
+  });
+
+  it.each([
+    ['says nothing (EIO) keeps the volume closed, with that for a reason, and the next start finishes the write', EIO],
+    ['refuses it (ENOSPC) drops the write, and the volume opens', ENOSPC],
+  ])('on a network mount a server that, asked to store the copy, %s', async (what, error) => {
+    living.write('a', 'old');
+    const writer = await living.open({ network: true });
+    writer.volume.apply = async () => {
+      throw new Error('killed');
+    };
+    await expect(put({ living, volume: writer.volume, operationId: 'op-1' }, 'a', 'new bytes')).rejects.toThrow('killed');
+    await writer.close();
+    const deps = living.deps({ network: true });
+    const faults = new FaultCalls(deps.calls);
+    faults.on('writeAll', (real, [, bytes]) => (Buffer.from(bytes as Uint8Array).toString() === 'new bytes' ? Promise.reject(error()) : real()));
+    const result = await startVolume({ ...deps, calls: faults.calls }, 'plain');
+    expect(living.read('a')).toBe('old');
+    if (what.includes('EIO')) {
+      expect(result).toMatchObject({ kind: 'unavailable', findings: [{ code: 'volume_unavailable', evidence: expect.stringContaining('EIO') }] });
+      expect(living.record.outcomes).toEqual([]);
+    } else if (result.kind === 'open') {
+      expect(living.record.outcomes).toMatchObject([{ settlement: 'aborted' }]);
+      expect(result.findings).toEqual([]);
+      living.record.forget();
+      await result.close();
+    } else expect.fail(JSON.stringify(result));
+    await (await living.open({ network: true })).close();
+    expect(living.read('a')).toBe(what.includes('EIO') ? 'new bytes' : 'old');
+  });
+
+  it('an operation whose change the volume neither makes nor refuses is unknown, and the finding says that the file is as before', async () => {
+    living.write('a', 'old');
+    const writer = await living.open();
+    writer.volume.apply = async () => {
+      throw new Error('killed');
+    };
+    await expect(put({ living, volume: writer.volume, operationId: 'op-1' }, 'a', 'new bytes')).rejects.toThrow('killed');
+    await writer.close();
+    const deps = living.deps();
+    const faults = new FaultCalls(deps.calls);
+    faults.on('rename', (real, [, to]) => ((to as { name: string }).name === 'a' ? Promise.reject(EIO()) : real()));
+    const result = await startVolume({ ...deps, calls: faults.calls }, 'plain');
+    if (result.kind !== 'open') expect.fail(JSON.stringify(result));
+    expect(result.findings).toMatchObject([{ code: 'intent_unknown', evidence: expect.stringContaining('is what it was before operation op-1') }]);
+    await result.close();
+    await (await living.open()).close();
+    expect(living.record.outcomes).toMatchObject([{ settlement: 'finished' }]);
+    expect(living.read('a')).toBe('new bytes');
   });
 
   it('on a network mount a replace with the bytes that stand there already is finished, not taken for done', async () => {
