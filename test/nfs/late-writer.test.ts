@@ -130,7 +130,7 @@ describeWhere(cannotUnshare, 'I1: a successor on another NFS client', () => {
     for (let each = 0; each < TIER.nfsTakeOvers; each += 1) await round();
     for (const volume of ['v', 'w'])
       expect(readdirSync(exported(`${volume}/.fencegate`)).filter((name) => /^[0-9a-f]{32}$/.test(name))).toHaveLength(1);
-  }, 3_600_000);
+  }, 10_800_000);
 
   it('takes over while the changes of the first are requests that its client cannot deliver; delivered later, they change nothing', async () => {
     await running?.kill();

@@ -44,7 +44,7 @@ const VARIANTS: readonly Variant[] = [
 ];
 
 /** A guest that runs longer is ended. */
-const SHORT_SECONDS = 330;
+const SHORT_SECONDS = 450;
 const LONG_SECONDS = 14_400;
 /** The lab ends its guest by itself; one that cannot is ended from here. */
 const GRACE_SECONDS = 90;
