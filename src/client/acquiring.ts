@@ -29,11 +29,11 @@ interface Answered {
   readonly fresh: boolean;
 }
 
-/** By the own clock: until when the lease certainly lives, and since when it may be held. */
+/** By the own clock: until when the lease certainly lives, and when the request was sent that `lease` answers. */
 interface Counted {
   readonly lease: Lease;
   readonly untilMs: number;
-  readonly grantedMs: number;
+  readonly askedMs: number;
 }
 
 /** Asks the gateway for a lease: a short first request, then long polls, which keep the place in line over cut connections. */
@@ -57,7 +57,7 @@ export class Acquiring {
         if (answered.lease.state !== 'held') throw notAcquired(answered.lease);
         const lease = this.#holding(acquisition, await this.#counted(acquisition, answered));
         if (lease.state === 'held') return lease;
-        throw lease.loss ?? notAcquired(answered.lease);
+        throw tooShort(lease) ?? lease.loss ?? notAcquired(answered.lease);
       } catch (thrown) {
         if (!isLostPlace(thrown) || round >= CLIENT_LIMITS.attemptsMax || this.#restMs(acquisition) <= 0) throw thrown;
       }
@@ -110,14 +110,10 @@ export class Acquiring {
   async #line(acquisition: Acquisition, first: Answered): Promise<Answered> {
     const { lease_id: leaseId } = first.lease;
     const ttlMs = ttlOf(first.lease);
-    const { signal, maxHoldMs } = acquisition.options;
+    const { signal } = acquisition.options;
     const { clock } = this.#transport;
     const path = `/v1/leases/${encodeURIComponent(leaseId)}`;
-    // The longest hold counts from before the poll was sent, so a poll must not be long beside it.
-    const pollMs = Math.max(
-      CLIENT_LIMITS.firstWaitMs,
-      Math.min(CLIENT_LIMITS.pollWaitMs, BOUNDS.leaseWaitMsMax, (maxHoldMs ?? Number.POSITIVE_INFINITY) / 4),
-    );
+    const pollMs = Math.min(CLIENT_LIMITS.pollWaitMs, BOUNDS.leaseWaitMsMax);
     try {
       for (;;) {
         const waitMs = Math.ceil(Math.min(pollMs, this.#restMs(acquisition)));
@@ -152,7 +148,9 @@ export class Acquiring {
     const { clock } = this.#transport;
     const ttlMs = ttlOf(lease);
     const untilMs = Math.max(sentMs + lease.expires_in_ms, fresh ? 0 : this.#keeper.renewedMs + ttlMs);
-    if (fresh || untilMs - clock.monotonicMs() > ttlMs / 2) return { lease, untilMs, grantedMs: sentMs };
+    const waitedMs = clock.monotonicMs() - sentMs;
+    const isClose = untilMs - clock.monotonicMs() > ttlMs / 2 && waitedMs < holdMsOf(lease) / 4;
+    if (fresh || isClose) return { lease, untilMs, askedMs: sentMs };
     let renewedMs = 0;
     const attempt = (): Promise<Lease> => {
       renewedMs = clock.monotonicMs();
@@ -160,22 +158,21 @@ export class Acquiring {
     };
     try {
       const renewed = await retrying(this.#transport, attempt, { keyed: true, signal, untilMs: clock.monotonicMs() + ttlMs });
-      return { lease: renewed, untilMs: renewedMs + renewed.expires_in_ms, grantedMs: sentMs };
+      return { lease: renewed, untilMs: renewedMs + renewed.expires_in_ms, askedMs: renewedMs };
     } catch (thrown) {
       await this.#leaveLine(lease.lease_id, holdId);
       throw thrown;
     }
   }
 
-  #holding({ options: { maxHoldMs, marginMs }, holdId }: Acquisition, { lease: answer, untilMs, grantedMs }: Counted): HeldLease {
+  #holding({ options: { marginMs }, holdId }: Acquisition, { lease: answer, untilMs, askedMs }: Counted): HeldLease {
     const known = this.#held.get(answer.lease_id);
     if (known !== undefined && known.state === 'held') {
       known.holds.add(holdId);
       return known;
     }
     const { clock } = this.#transport;
-    const holdMs = maxHoldMs ?? Number.POSITIVE_INFINITY;
-    const lease = new HeldLease({ clock, lease: answer, untilMs, grantedMs, holdMs, marginMs: marginMs ?? null });
+    const lease = new HeldLease({ clock, lease: answer, untilMs, askedMs, holdMs: holdMsOf(answer), marginMs: marginMs ?? null });
     lease.holds.add(holdId);
     this.#held.set(lease.leaseId, lease);
     lease.onEnd(() => void this.#held.delete(lease.leaseId));
@@ -203,6 +200,18 @@ export class Acquiring {
   #restMs({ untilMs }: Acquisition): number {
     return untilMs === null ? Number.POSITIVE_INFINITY : Math.max(0, untilMs - this.#transport.clock.monotonicMs());
   }
+}
+
+/** What the answer says is left of the longest hold, its own or the volume's. */
+export function holdMsOf({ hold_expires_in_ms: leftMs }: Lease): number {
+  return leftMs ?? Number.POSITIVE_INFINITY;
+}
+
+/** The longest hold of the volume is not known before there is a lease; the margin that was asked for may be all of it. */
+function tooShort({ loss, marginMs, keptForMs }: HeldLease): FencegateError | null {
+  if (loss?.members['reason'] !== 'max_hold') return null;
+  const detail = `The longest hold that is left here, ${Math.ceil(keptForMs)} ms, is not more than the margin of ${marginMs} ms by which the lease counts as over too early.`;
+  return new FencegateError(loss.code, { detail, members: loss.members });
 }
 
 /** Whether a grant is possible after this error. One that says that nothing was done says so of the last request only, not of those before. */

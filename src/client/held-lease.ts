@@ -15,8 +15,9 @@ export interface HeldLeaseParts {
   readonly lease: Lease;
   /** By the own clock: until when the gateway certainly keeps the lease. */
   readonly untilMs: number;
-  readonly grantedMs: number;
-  /** The longest hold, from then on, however often it is renewed; infinite for none. */
+  /** When the request was sent that `lease` answers. */
+  readonly askedMs: number;
+  /** What was left then of the longest hold, however often it is renewed; infinite for none. */
   readonly holdMs: number;
   readonly marginMs: number | null;
 }
@@ -50,7 +51,7 @@ export class HeldLease {
   #lostBy: LostBy | null = null;
   #timer: ClientTimer | null = null;
 
-  constructor({ clock, lease, untilMs, grantedMs, holdMs, marginMs }: HeldLeaseParts) {
+  constructor({ clock, lease, untilMs, askedMs, holdMs, marginMs }: HeldLeaseParts) {
     this.#clock = clock;
     this.leaseId = lease.lease_id;
     this.leaseRef = lease.lease_ref;
@@ -61,7 +62,7 @@ export class HeldLease {
     this.#mode = lease.mode ?? 'exclusive';
     this.#token = lease.fencing_token ?? '';
     this.#signedToken = lease.signed_token;
-    this.#holdUntilMs = grantedMs + holdMs;
+    this.#holdUntilMs = askedMs + holdMs;
     this.#untilMs = Math.min(untilMs, this.#holdUntilMs);
     // One listener for each write that is under way.
     setMaxListeners(0, this.signal);

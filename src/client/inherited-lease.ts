@@ -1,3 +1,4 @@
+import { holdMsOf } from './acquiring.ts';
 import { CLIENT_LIMITS } from './client-limits.ts';
 import type { Lease, LeaseMode } from './contract/answers.ts';
 import { STATUS_BY_CODE } from './contract/codes.ts';
@@ -101,8 +102,8 @@ export class InheritedLease implements LeaseStanding {
         clock,
         lease: answer,
         untilMs: sentMs + answer.expires_in_ms,
-        grantedMs: sentMs,
-        holdMs: Number.POSITIVE_INFINITY,
+        askedMs: sentMs,
+        holdMs: holdMsOf(answer),
         marginMs: null,
       });
       this.#lookAgain(ttlOf(answer));

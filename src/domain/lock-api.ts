@@ -40,6 +40,8 @@ export interface LeaseView {
   readonly holdId: string | null;
   readonly ttlMs: number | null;
   readonly expiresInMs: number;
+  /** What is left of the longest hold; `null` while it is not held, and without one. */
+  readonly holdExpiresInMs: number | null;
   readonly leaseExpiresAt: string | null;
   readonly grantedAt: string | null;
   readonly queuePosition: number | null;

@@ -34,6 +34,7 @@ export function leaseJson(lease: LeaseView): LeaseBody {
     hold_id: lease.holdId,
     ttl_ms: lease.ttlMs,
     expires_in_ms: Math.round(lease.expiresInMs),
+    hold_expires_in_ms: lease.holdExpiresInMs === null ? null : Math.round(lease.holdExpiresInMs),
     lease_expires_at: lease.leaseExpiresAt,
     granted_at: lease.grantedAt,
     queue_position: lease.queuePosition,

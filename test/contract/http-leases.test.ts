@@ -36,6 +36,7 @@ const HELD = {
   hold_id: null,
   ttl_ms: 30_000,
   expires_in_ms: 30_000,
+  hold_expires_in_ms: null,
   lease_expires_at: '2026-01-01T00:00:30.000Z',
   granted_at: '2026-01-01T00:00:00.000Z',
   queue_position: null,

@@ -226,6 +226,12 @@ describe('fencegate exec that loses its lease', () => {
     await lease.release();
   });
 
+  it('ends the command before the longest hold is over, and says so', async () => {
+    const process = exec('trap "exit 0" TERM; while :; do sleep 0.02; done', '--max-hold', '1500ms', '--ttl', '1h');
+    expect(await process.ended()).toEqual({ code: 70, signal: null });
+    expect(process.stderr).toMatch(/The lease is lost: max_hold, by the clock of this process.*SIGTERM, and SIGKILL after 250ms/);
+  });
+
   it('ends the command when it wakes up after the lease could have ended', async () => {
     const process = exec('touch stop-ready; while :; do sleep 0.02; done', '--ttl', '1s');
     await appeared('stop-ready');

@@ -6,7 +6,7 @@ import { removeDirectory, startGateway } from '../support/gateway.ts';
 import { TestProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
-const lab = clientSuite();
+const lab = clientSuite({ yaml: 'volumes: { v: { path: "{dir}/v" }, brief: { path: null, lease: { max_hold_ms: 2500 } } }' });
 const { client } = lab;
 
 /** Resolves when somebody stands in line. */
@@ -207,6 +207,14 @@ describe('a lease of the client', () => {
   it('says which bounds a time to live has', async () => {
     await expect(client().lease('v/ttl.csv', { ttlMs: 10 })).rejects.toMatchObject({ code: 'ttl_out_of_range', members: { min_ms: 1_000 } });
     await expect(client({ sessionTtlMs: 5_000 }).lease('v/ttl.csv', { ttlMs: 6_000 })).rejects.toThrow(RangeError);
+  });
+
+  it('is over here before the longest hold of its volume ends it there, however well it is renewed', async () => {
+    const one = client();
+    const lease = await one.lease('brief/a', { ttlMs: 1_500 });
+    await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+    expect((await one.lock('brief/a')).holders).toHaveLength(1);
+    expect(lease.signal.reason).toMatchObject({ code: 'lease_lost', members: { reason: 'max_hold', lost_by: 'clock' } });
   });
 
   it('tells the victim of a deadlock', async () => {

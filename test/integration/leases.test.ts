@@ -43,6 +43,7 @@ describe('the answer to POST /v1/leases', () => {
       hold_id: 'h-1',
       ttl_ms: 60_000,
       expires_in_ms: expect.any(Number),
+      hold_expires_in_ms: null,
       lease_expires_at: expect.stringMatching(/Z$/),
       granted_at: expect.stringMatching(/Z$/),
       queue_position: null,
@@ -106,7 +107,11 @@ describe('a bad request is refused before anything', () => {
       const answer = await acquire({ resource, ttl_ms: ttl });
       expect([verdictOf(answer), jsonOf(answer)]).toMatchObject(['400 ttl_out_of_range', { min_ms: min, max_ms: max }]);
     }
-    expect(jsonOf(await acquire({ resource: 'tight/ttl', ttl_ms: 5_000 }))).toMatchObject({ ttl_ms: 5_000 });
+    const held = jsonOf(await acquire({ resource: 'tight/ttl', ttl_ms: 5_000 }));
+    expect(held).toMatchObject({ ttl_ms: 5_000 });
+    // The longest hold is the volume's.
+    expect(Number(held['hold_expires_in_ms'])).toBeGreaterThan(15_000);
+    expect(Number(held['hold_expires_in_ms'])).toBeLessThanOrEqual(20_000);
   });
 
   it('a volume, lease or session that is not there is 404', async () => {

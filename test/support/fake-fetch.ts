@@ -147,6 +147,7 @@ const LEASE = {
   hold_id: null,
   ttl_ms: 10_000,
   expires_in_ms: 10_000,
+  hold_expires_in_ms: null,
   lease_expires_at: null,
   granted_at: null,
   queue_position: null,

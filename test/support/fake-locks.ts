@@ -19,6 +19,7 @@ export function leaseView(changes: Partial<LeaseView> = {}): LeaseView {
     holdId: null,
     ttlMs: 30_000,
     expiresInMs: 29_999.6,
+    holdExpiresInMs: null,
     leaseExpiresAt: '2026-01-01T00:00:30.000Z',
     grantedAt: '2026-01-01T00:00:00.000Z',
     queuePosition: null,

@@ -86,6 +86,8 @@ export interface Lease {
   readonly hold_id: string | null;
   readonly ttl_ms: number | null;
   readonly expires_in_ms: number;
+  /** Of a held one with a longest hold, its own or the volume's: what is left of that, however it is renewed */
+  readonly hold_expires_in_ms: number | null;
   /** RFC 3339 UTC */
   readonly lease_expires_at: string | null;
   /** RFC 3339 UTC */

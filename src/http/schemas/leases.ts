@@ -68,6 +68,7 @@ export const Lease = Type.Object(
     hold_id: nullableString(),
     ttl_ms: nullableInteger(),
     expires_in_ms: Type.Integer(),
+    hold_expires_in_ms: nullableInteger("Of a held one with a longest hold, its own or the volume's: what is left of that, however it is renewed"),
     lease_expires_at: nullableString('RFC 3339 UTC'),
     granted_at: nullableString('RFC 3339 UTC'),
     queue_position: nullableInteger('1 = next'),

@@ -185,7 +185,7 @@ describe('the time of a lease', () => {
   it('ends with the longest hold, however often it is renewed', async () => {
     const own = lab();
     const { clock, wire } = own;
-    const lease = await held(own, { maxHoldMs: 5_000, marginMs: 100 });
+    const lease = await held(own, { maxHoldMs: 5_000, marginMs: 100 }, { hold_expires_in_ms: 5_000 });
     await clock.advanceAsync(3_400);
     await (await wire.next('POST /v1/sessions/session/heartbeat')).answer(200, heartbeat);
     expect(lease.remainingMs).toBe(5_000 - 100 - 3_400);
@@ -194,8 +194,36 @@ describe('the time of a lease', () => {
   });
 
   it('has a margin that a short longest hold leaves room for', async () => {
-    const lease = await held(lab(), { maxHoldMs: 2_000 });
+    const lease = await held(lab(), { maxHoldMs: 2_000 }, { hold_expires_in_ms: 2_000 });
     expect(lease.remainingMs).toBe(1_800);
+  });
+
+  it('is not given out when the longest hold of the volume, which nobody asked for, leaves nothing but the margin; it is given back', async () => {
+    const own = lab();
+    const { clock, wire } = own;
+    const refused = expect(own.client.lease('v/a', { ttlMs: TTL_MS, marginMs: 2_000 })).rejects.toMatchObject({
+      code: 'lease_lost',
+      message: expect.stringContaining('2000 ms, is not more than the margin of 2000 ms'),
+      members: { reason: 'max_hold' },
+    });
+    await (await wire.next('POST /v1/sessions')).answer(201, sessionAnswer());
+    await (await wire.next('POST /v1/leases')).answer(201, leaseAnswer({ hold_expires_in_ms: 2_000 }));
+    await refused;
+    await clock.advanceAsync(2_000);
+    await (await wire.next('DELETE /v1/leases/secret?all=true')).answer(204);
+  });
+
+  it('has a longest hold that counts from the grant, also after a long wait', async () => {
+    const own = lab();
+    const { clock, wire, client } = own;
+    const lease = client.lease('v/a', { ttlMs: TTL_MS, maxHoldMs: 8_000 });
+    await (await wire.next('POST /v1/sessions')).answer(201, sessionAnswer());
+    await (await wire.next('POST /v1/leases')).answer(202, leaseAnswer({ state: 'waiting', fencing_token: null, queue_position: 1 }));
+    const poll = await wire.next('GET /v1/leases/secret?wait_ms=30000');
+    await clock.advanceAsync(3_000);
+    await poll.answer(200, leaseAnswer({ hold_expires_in_ms: 8_000 }));
+    await (await wire.next('POST /v1/leases/secret/renew')).answer(200, leaseAnswer({ hold_expires_in_ms: 7_990 }));
+    expect((await lease).remainingMs).toBe(7_990 - 799);
   });
 
   it('R25: is judged before each write, also when no timer could run', async () => {
