@@ -67,7 +67,7 @@ class DigestJudge {
   }
 }
 
-function mismatch(): GatewayError {
+export function mismatch(): GatewayError {
   return refuse('digest_mismatch', 'The content that arrived does not have the announced digest.');
 }
 

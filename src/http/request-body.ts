@@ -4,6 +4,7 @@ import type { Clock } from '../domain/clock.ts';
 import { type GatewayError, refuse } from '../domain/errors.ts';
 import type { Body } from '../domain/write.ts';
 import { announcesBody, declaredBytesOf, exchangeOf } from './exchange.ts';
+import { TrailingFields } from './trailing-fields.ts';
 
 export interface BodyLimits {
   /** Largest body; `null`: none. */
@@ -23,9 +24,12 @@ export class RequestBody implements Body {
   readonly #clock: Clock;
   readonly #limits: BodyLimits;
   readonly #signal: AbortSignal;
+  readonly #trailing: TrailingFields;
 
+  /** Throws `invalid_request` for what must not stand behind a body. */
   constructor(request: IncomingMessage, response: ServerResponse, clock: Clock, limits: BodyLimits, signal: AbortSignal) {
     this.#request = request;
+    this.#trailing = new TrailingFields(request);
     this.#response = response;
     this.#clock = clock;
     this.#limits = limits;
@@ -55,7 +59,7 @@ export class RequestBody implements Body {
         arrival.assertWhole();
         const chunk = this.#request.read() as Buffer | null;
         if (chunk === null) {
-          if (arrival.ended) return;
+          if (arrival.ended) break;
           await this.#wait(arrival, pace);
           continue;
         }
@@ -63,8 +67,10 @@ export class RequestBody implements Body {
         pace.bytes(chunk.byteLength);
         const { bytesMax } = this.#limits;
         if (bytesMax !== null && received > bytesMax) throw tooLarge(bytesMax);
+        this.#trailing.update(chunk);
         yield chunk;
       }
+      this.#trailing.assertEqual();
     } finally {
       arrival.stop();
     }
