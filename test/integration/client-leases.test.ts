@@ -345,10 +345,12 @@ describe('a lease that ends without its holder', () => {
   it('survives a restart of the gateway, waiting, held, or about to be converted', async () => {
     const own = await startGateway();
     const link = await TestProxy.to(own.port);
-    const [one, two] = [new FencegateClient({ url: link.url }), new FencegateClient({ url: link.url })];
+    // Whoever is converted waits for neither of the two that wait for each other's file: that would be a deadlock.
+    const clientOf = () => new FencegateClient({ url: link.url });
+    const [one, two, three] = [clientOf(), clientOf(), clientOf()];
     const lease = await one.lease('v/restart.csv', { ttlMs: 20_000 });
     const waiter = two.lease('v/restart.csv', { ttlMs: 20_000 });
-    const [reader, other] = [await one.lease('v/upgraded.csv', { mode: 'shared' }), await two.lease('v/upgraded.csv', { mode: 'shared' })];
+    const [reader, other] = [await three.lease('v/upgraded.csv', { mode: 'shared' }), await one.lease('v/upgraded.csv', { mode: 'shared' })];
     const converted = reader.convert('exclusive');
     for (const name of ['v/restart.csv', 'v/upgraded.csv']) await until(async () => ((await one.lock(name)).queue_length > 0 ? true : null));
     await own.stop();
@@ -360,8 +362,7 @@ describe('a lease that ends without its holder', () => {
     await other.release();
     await converted;
     await reader.put('v/upgraded.csv', 'after the conversion');
-    await one.close();
-    await two.close();
+    for (const client of [one, two, three]) await client.close();
     await link.close();
     await next.stop();
     await removeDirectory(own.directory);
