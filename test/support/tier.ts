@@ -2,6 +2,7 @@
  * How much the tests try. `npm test` is the short tier; `npm run test:long` (`TEST_TIER=long`) tries more of the same: other
  * numbers, never other rules.
  */
+import { LIMITS } from '../../src/domain/limits.ts';
 import { STEPS } from '../../src/domain/steps.ts';
 
 const long = process.env['TEST_TIER'] === 'long';
@@ -33,6 +34,14 @@ export const TIER = {
   killRounds: long ? 60 : 2,
   /** Sessions that come back at once after a restart. */
   returningSessions: long ? 10_000 : 1_500,
+  /** How many sessions, leases and holds fill the house: as many as there may be, or as the gateway of the test is told. */
+  fullHouse: long
+    ? {
+        sessionsPerPrincipalMax: LIMITS.sessionsPerPrincipalMax,
+        leasesPerSessionMax: LIMITS.leasesPerSessionMax,
+        holdsPerLeaseMax: LIMITS.holdsPerLeaseMax,
+      }
+    : { sessionsPerPrincipalMax: 300, leasesPerSessionMax: 200, holdsPerLeaseMax: 50 },
   /** Faults in one small world of the ZooKeeper recipe. */
   protocolFaults: long ? 3 : 1,
   /** Faults in one with three contenders. */
