@@ -3,6 +3,7 @@ import type { ApplyPlan, Intent } from '../domain/intent.ts';
 import { type At, at } from './descriptor.ts';
 import { classify, LaneError } from './errno.ts';
 import { moveLinkName, moveTrashName } from './incarnation-names.ts';
+import { linkOrRename } from './link-or-rename.ts';
 import type { HeldPlace } from './path-walk.ts';
 import type { VolumeRoom } from './room.ts';
 import { lookAtName } from './target.ts';
@@ -12,7 +13,7 @@ type MovePlan = Extract<ApplyPlan, { kind: 'move' }>;
 /**
  * MOVE in three steps, each of which names the incarnation directory: `link(a, inc/z)`, `rename(inc/z, b)`, `rename(a, inc/trash)`. The bytes
  * have a name outside at every instant, so a fence in the middle loses nothing, and recovery continues from the inodes of a, b and z.
- * A volume without hard links gives the file up for an instant: `rename(a, inc/z)`, `rename(inc/z, b)`.
+ * Where the file cannot be linked its names are given up for an instant: `rename(a, inc/z)`, `rename(inc/z, b)`.
  *
  * b is never published by `link`: the file has another name, and NFS would carry the link out for a superseded process (traps, Part 5).
  */
@@ -21,14 +22,14 @@ export async function applyMove(room: VolumeRoom, intent: Intent, plan: MovePlan
   const between = at(inc, moveLinkName(plan.manifest));
   const trash = at(inc, moveTrashName(plan.manifest));
   await assertUntouched(room, intent, plan, place.at, from.at);
-  await (room.hardLinks ? calls.link(from.at, between) : calls.rename(from.at, between));
+  const linked = await linkOrRename(room, from.at, between);
   try {
     await calls.rename(between, place.at);
   } catch (thrown) {
-    await takeBack(room, between, from.at, thrown);
+    await takeBack(room, { linked, between, a: from.at }, thrown);
   }
   try {
-    if (room.hardLinks) await calls.rename(from.at, trash);
+    if (linked) await calls.rename(from.at, trash);
     await syncOldParent(room, from);
   } catch (thrown) {
     // The new name is there, so this did happen or must be finished; it is no failure that changed nothing.
@@ -48,11 +49,17 @@ async function assertUntouched({ calls }: VolumeRoom, intent: Intent, plan: Move
   if (intent.before === null) throw refuse('already_exists', 'There is something at this path already.');
 }
 
-async function takeBack({ calls, hardLinks }: VolumeRoom, between: At, a: At, thrown: unknown): Promise<never> {
+interface FirstStep {
+  readonly linked: boolean;
+  readonly between: At;
+  readonly a: At;
+}
+
+async function takeBack({ calls }: VolumeRoom, { linked, between, a }: FirstStep, thrown: unknown): Promise<never> {
   if (thrown instanceof LaneError && thrown.started) throw thrown;
   if (classify(thrown, calls.local) !== 'definite' || !calls.local) throw halfWay(thrown);
   try {
-    await (hardLinks ? calls.unlink(between) : calls.rename(between, a));
+    await (linked ? calls.unlink(between) : calls.rename(between, a));
   } catch (second) {
     throw halfWay(new AggregateError([thrown, second]));
   }

@@ -1,6 +1,7 @@
 import type { FileFacts, TargetFacts } from '../../domain/file-facts.ts';
 import type { Intent, Settled } from '../../domain/intent.ts';
 import { moveLinkName, moveTrashName } from '../incarnation-names.ts';
+import { linkOrRename } from '../link-or-rename.ts';
 import { factsOf } from '../target-kind.ts';
 import { type Manifest, putManifest, readManifest } from './manifest-record.ts';
 import { resourceLike } from './resource-like.ts';
@@ -70,11 +71,10 @@ async function roll(scene: Scene): Promise<Settled> {
   return publishLink(scene);
 }
 
-/** First step: the file gets its second name; without hard links its old name becomes the link. */
+/** First step: the file gets its second name; where it cannot be linked its old name becomes the link. */
 async function makeLink({ deps, move, from }: Scene): Promise<Change> {
-  const { calls } = deps.room;
   const link = deps.directory.entry(moveLinkName(move.manifest.name));
-  return change(deps, () => (deps.room.hardLinks ? calls.link(from.at, link) : calls.rename(from.at, link)));
+  return change(deps, async () => void (await linkOrRename(deps.room, from.at, link)));
 }
 
 /** Second step: the link takes the new name. */

@@ -51,6 +51,17 @@ describe.each([{ hardLinks: true }, { hardLinks: false }])('MOVE (hard links: $h
     expect(exists('x/a')).toBe(false);
   });
 
+  it.each(['EPERM', 'EMLINK'])(
+    'of a file that may be renamed and not linked (%s): it is the same version, and no second name is left',
+    async (errno) => {
+      temp.faults.on('link', () => Promise.reject(systemError(errno, errno === 'EPERM' ? 1 : 31)));
+      await move(null);
+      expect(exists('x/a')).toBe(false);
+      expect(factsAt(temp.path('y/b'))).toEqual(source);
+      expect(temp.staged()).toEqual([]);
+    },
+  );
+
   it('not over a file that came meanwhile', async () => {
     temp.write('y/b', 'of somebody else');
     await expect(move(null)).rejects.toMatchObject({ code: 'already_exists' });
