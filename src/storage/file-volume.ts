@@ -20,6 +20,7 @@ import { type ListingPage, listDirectory } from './listing.ts';
 import { Litter } from './litter.ts';
 import { MadeDirectories } from './made-directories.ts';
 import { makeParents } from './make-parents.ts';
+import { MovedNames } from './moved-names.ts';
 import { OwnVersions } from './own-versions.ts';
 import { type HeldPlace, held, walkTo } from './path-walk.ts';
 import type { ProbeReport } from './probe.ts';
@@ -68,6 +69,7 @@ export class FileVolume implements Volume {
   readonly #root: RootWatch;
   readonly #condition: VolumeCondition;
   readonly #made: MadeDirectories;
+  readonly #moved: MovedNames;
   readonly #inPlace = new InPlaceWrites();
   readonly #ownVersions = new OwnVersions();
   readonly #litter = new Litter();
@@ -84,6 +86,7 @@ export class FileVolume implements Volume {
     this.#lane = options.lane;
     this.#life = options.life;
     this.#made = new MadeDirectories(room);
+    this.#moved = new MovedNames((name) => options.life.unlink(name));
     this.#space = new SpaceWatch({ calls: room.calls, root: room.root, clock });
     this.#fence = new Fence(room, options.onFenced);
     this.#root = new RootWatch({
@@ -98,7 +101,7 @@ export class FileVolume implements Volume {
     });
     this.#condition = new VolumeCondition({ policy: options.policy, fence: this.#fence, lane: options.lane, root: this.#root, syncs: this.#syncs });
     this.#versions = new VersionClock(room.calls, { lastMtimeNs: options.lastMtimeNs, granularityNs: options.probe.mtimeGranularityNs });
-    this.#tidying = new Tidying({ clock, unlink: (name) => options.life.unlink(name), isFenced: () => this.#fence.fenced });
+    this.#tidying = new Tidying({ clock, unlink: (name) => this.#moved.unlink(name), isFenced: () => this.#fence.fenced });
     this.#staging = {
       room,
       versions: this.#versions,
@@ -158,7 +161,7 @@ export class FileVolume implements Volume {
   }
 
   look(place: Place): Promise<TargetFacts | null> {
-    return this.#condition.reading(() => lookAt(this.#room, held(place)));
+    return this.#condition.reading(async () => this.#moved.without(await lookAt(this.#room, held(place))));
   }
 
   async makeParents(place: Place): Promise<HeldPlace> {
@@ -193,10 +196,7 @@ export class FileVolume implements Volume {
     this.#finished(intent, null);
   }
 
-  /**
-   * Rejects with `outcome_unknown` when it fails: the name is changed, and whether that is durable is not known. The caller adds
-   * its operation.
-   */
+  /** Rejects with `outcome_unknown`: the name is changed, and whether that is durable is not known. The caller adds its operation. */
   async syncParent(place: Place): Promise<void> {
     const { dir, parent } = held(place);
     if (dir === null || parent === null) throw refuse('not_found', 'The parent directory does not exist.');
@@ -277,6 +277,7 @@ export class FileVolume implements Volume {
   }
 
   #finished(intent: Intent, found: FileFacts | null): void {
+    if (this.#room.hardLinks) this.#moved.applied(intent);
     this.#inPlace.end(intent.operationId);
     this.#ownVersions.committed(intent, found);
   }

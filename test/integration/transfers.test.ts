@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Step } from '../../src/domain/steps.ts';
 import { type Answer, eventually, type Headers, type Json, jsonOf, verdictOf } from '../support/gateway-client.ts';
@@ -140,6 +140,30 @@ describe('MOVE', () => {
     const answers = await Promise.all(names.map((from) => move({ from, to: 'v/race/target' }, { 'x-lock-wait-ms': '30000' })));
     expect(answers.map(verdictOf).sort()).toEqual(['201', ...Array.from({ length: 7 }, () => '409 already_exists')]);
     expect(names.filter((name) => !existsSync(gateway.path(name)))).toEqual([at('v/race/target')]);
+  });
+});
+
+describe('a file that was just moved', () => {
+  it('F17: has one name for whoever appends or writes a range, though its old one still lies in the trash', async () => {
+    const verdicts: string[] = [];
+    for (let round = 0; round < 10; round += 1) {
+      const [from, to] = [`v/m/moved-${round}`, `v/m/grows-${round}`];
+      await gateway.client.put(from, 'abc');
+      verdicts.push(verdictOf(await move({ from, to })));
+      verdicts.push(verdictOf(await gateway.client.patch(to, 'append', 'd')), verdictOf(await gateway.client.patch(to, 'bytes=0-0', 'A')));
+      expect(at(to)).toBe('Abcd');
+    }
+    expect(new Set(verdicts)).toEqual(new Set(['201', '200']));
+  });
+
+  it('F17: has several when it had several', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const [from, to] = [`v/m/linked-${round}`, `v/m/elsewhere-${round}`];
+      await gateway.client.put(from, 'abc');
+      linkSync(gateway.path(from), gateway.path(`v/m/other-${round}`));
+      expect(verdictOf(await move({ from, to }))).toBe('201');
+      expect(verdictOf(await gateway.client.patch(to, 'append', 'd'))).toBe('409 multiple_links');
+    }
   });
 });
 
