@@ -57,7 +57,9 @@ export interface ImplicitLease {
 export interface WriteLeases {
   /** Facts for the verdict at admission; may read the journal. `presented` null: only mark and holder are wanted. */
   facts(resource: Resource, presented: FencingToken | null): Promise<TokenFacts>;
-  /** The commit section's own check, synchronous and authoritative: a live exclusive lease on `resource` whose token is the mark. Pins it, or throws 412. */
+  /** For the verdict on a token that `pin` refused: the same facts, with the mark that it met, which the journal may not have yet. */
+  factsMet(resource: Resource, presented: FencingToken): Promise<TokenFacts>;
+  /** The commit section's own check, synchronous and authoritative: a live exclusive lease on `resource` whose token is the mark. Pins it, or throws 412, which the write protocol judges again (what it may show is known to whoever knows the caller). */
   pin(resource: Resource, token: FencingToken): Pin;
   /**
    * Waits while the coordinator is not in contact, at most `waitMs`; at once where a write under `token` may be finished without.

@@ -9,9 +9,9 @@ import { assertPortable } from '../domain/portable-name.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Place, Volume } from '../domain/volume.ts';
 import type { WriteDeps } from './deps.ts';
+import { judgeToken } from './judge-token.ts';
 import type { Operation } from './operation.ts';
 import { preconditionVerdict } from './preconditions.ts';
-import { tokenVerdict } from './token-verdict.ts';
 
 /** The volume of a write, checked to be open for writes and its journal to be healthy. */
 export function writableVolume(deps: WriteDeps, name: string): Volume {
@@ -41,13 +41,7 @@ export async function admitToken(
   const token = readToken(deps, operation, volume, resource, text);
   operation.presented = token;
   const facts = await deps.leases.facts(resource, token);
-  operation.mark = facts.mark;
-  const { leaseId, caller } = operation.envelope;
-  const refusal = tokenVerdict(facts, {
-    token,
-    principal: caller.principal,
-    ownsLeaseId: leaseId === null ? null : (leaseRef) => deps.leases.isLeaseId(leaseId, leaseRef),
-  });
+  const refusal = judgeToken(deps, operation, token, facts);
   if (refusal !== null) throw refusal;
   operation.writesUnder(resource, facts.atMark?.leaseRef ?? null);
   return token;

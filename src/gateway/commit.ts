@@ -13,6 +13,7 @@ import type { Pin } from '../domain/lease.ts';
 import type { Volume } from '../domain/volume.ts';
 import type { WriteDeps } from './deps.ts';
 import { ABORTED_UNSEEN, outcomeUnknown, recordInDoubt, refusedInDoubt, retagging, scopeOf, unknownAnswer } from './idempotency.ts';
+import { judgedAgain } from './judge-token.ts';
 import type { Operation } from './operation.ts';
 import type { WriteRight } from './write-lease.ts';
 
@@ -50,7 +51,7 @@ export async function commitSection(deps: WriteDeps, operation: Operation, right
   let kept = false;
   try {
     await operation.reached('6.enter');
-    leave = pinAll(deps, right, leaveMutex);
+    leave = await pinAll(deps, operation, right, leaveMutex);
     const section = await decide();
     await operation.reached('6.checked');
     const done = await carryOut(deps, operation, right, section, leave);
@@ -64,13 +65,15 @@ export async function commitSection(deps: WriteDeps, operation: Operation, right
 }
 
 /** Pins each lease once per resource; gives back the function that unpins and leaves the mutex. */
-function pinAll(deps: WriteDeps, right: WriteRight, leaveMutex: () => void): () => void {
+async function pinAll(deps: WriteDeps, operation: Operation, right: WriteRight, leaveMutex: () => void): Promise<() => void> {
   const pins: Pin[] = [];
-  try {
-    for (const { resource, token } of right.grants) pins.push(deps.leases.pin(resource, token));
-  } catch (error) {
-    for (const pin of pins) pin.leave();
-    throw error;
+  for (const grant of right.grants) {
+    try {
+      pins.push(deps.leases.pin(grant.resource, grant.token));
+    } catch (error) {
+      for (const pin of pins) pin.leave();
+      throw grant.presented ? await judgedAgain(deps, operation, grant, error) : error;
+    }
   }
   return () => {
     for (const pin of pins) pin.leave();

@@ -7,6 +7,7 @@ import type { Staging, Volume } from '../domain/volume.ts';
 import type { ExpectedDigests } from '../domain/write.ts';
 import { bodyTooLarge } from './admit.ts';
 import type { WriteDeps } from './deps.ts';
+import { judgedAgain } from './judge-token.ts';
 import type { Operation } from './operation.ts';
 import type { QuotaAccount } from './staged-quota.ts';
 
@@ -55,19 +56,20 @@ async function receive(deps: WriteDeps, operation: Operation, request: StageRequ
     await staging.write(chunk);
     if (request.token !== null && deps.clock.monotonicMs() >= nextCheckMs) {
       nextCheckMs = deps.clock.monotonicMs() + LEASE_CHECK_MS;
-      assertStillHeld(deps, operation, request.resource, request.token);
+      await assertStillHeld(deps, operation, request.resource, request.token);
     }
   }
 }
 
 /** A long upload learns at once that its lease is over; with `X-Lease-Keepalive` the flowing bytes renew it. */
-function assertStillHeld(deps: WriteDeps, operation: Operation, resource: Resource, token: FencingToken): void {
+async function assertStillHeld(deps: WriteDeps, operation: Operation, resource: Resource, token: FencingToken): Promise<void> {
   if (operation.envelope.keepAlive && deps.leases.keepAlive(resource, token)) return;
   try {
     deps.leases.pin(resource, token).leave();
   } catch (thrown) {
     // The commit waits for contact; the bytes may arrive meanwhile.
-    if (!(thrown instanceof GatewayError) || thrown.code !== 'coordinator_suspended') throw thrown;
+    if (thrown instanceof GatewayError && thrown.code === 'coordinator_suspended') return;
+    throw await judgedAgain(deps, operation, { resource, token }, thrown);
   }
 }
 

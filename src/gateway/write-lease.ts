@@ -6,9 +6,16 @@ import { inCanonicalOrder, type Resource } from '../domain/resource.ts';
 import type { WriteDeps } from './deps.ts';
 import type { Operation } from './operation.ts';
 
+export interface Grant {
+  readonly resource: Resource;
+  readonly token: FencingToken;
+  /** The client's own token, and not that of the lease for this one request. */
+  readonly presented: boolean;
+}
+
 export interface WriteRight {
   /** In canonical order, one for each resource of the operation. */
-  readonly grants: readonly { readonly resource: Resource; readonly token: FencingToken }[];
+  readonly grants: readonly Grant[];
   tokenOf(resource: Resource): FencingToken;
   /** Go into the unit of the intent: the marks of implicit grants (I2: nobody was told of them yet). */
   readonly ops: readonly JournalOp[];
@@ -31,19 +38,19 @@ export async function writeRight(
     for (const resource of tokenless) operation.writesUnder(resource, implicit.lease.leaseRef);
   }
   await operation.reached('5.lease');
-  const tokens = new Map<string, FencingToken>();
+  const grants = new Map<string, Grant>();
   for (const { resource, token } of wanted) {
     const granted = token ?? implicit?.lease.token;
-    if (granted !== undefined) tokens.set(resource.key, granted);
+    if (granted !== undefined) grants.set(resource.key, { resource, token: granted, presented: token !== null });
   }
-  const tokenOf = (resource: Resource): FencingToken => {
-    const token = tokens.get(resource.key);
-    if (token === undefined) throw new Error(`no grant covers ${resource.name}`);
-    return token;
+  const grantOf = (resource: Resource): Grant => {
+    const grant = grants.get(resource.key);
+    if (grant === undefined) throw new Error(`no grant covers ${resource.name}`);
+    return grant;
   };
   return {
-    grants: inCanonicalOrder(wanted.map((w) => w.resource)).map((resource) => ({ resource, token: tokenOf(resource) })),
-    tokenOf,
+    grants: inCanonicalOrder(wanted.map((w) => w.resource)).map(grantOf),
+    tokenOf: (resource) => grantOf(resource).token,
     ops: implicit?.grantOps ?? [],
     release: () => implicit?.release(),
   };

@@ -29,7 +29,7 @@ export function grantInDoubt(leaseId: string, cause: GatewayError): GatewayError
   });
 }
 
-/** 412 in the commit section. Whether the mark itself may be shown is known to whoever knows the caller. */
+/** 412 in the commit section. The mark is never shown here: where the token was presented, the write protocol judges it again, and knows the caller. */
 export function staleToken(token: FencingToken): GatewayError {
   return refuse('stale_token', 'A newer token exists for this resource: the lease behind this one is over.', {
     presented_token: token.toString(),

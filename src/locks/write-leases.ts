@@ -47,6 +47,15 @@ export class LocksForWrites implements WriteLeases {
     return this.#factsInMemory(resource) ?? this.#factsFrom(resource, presented, await this.#deps.journal.mark(resource.key));
   }
 
+  async factsMet(resource: Resource, presented: FencingToken): Promise<TokenFacts> {
+    const look = this.#deps.coordinator.look(resource.key);
+    const facts = await this.facts(resource, presented);
+    const met = look?.mark ?? null;
+    if (look === null || met === null || (facts.mark !== null && facts.mark >= met)) return facts;
+    const next = look.exclusiveHolder;
+    return { ...facts, mark: met, atMark: next === null ? null : { leaseRef: next.leaseRef, principal: next.terms.principal, ended: null } };
+  }
+
   pin(resource: Resource, token: FencingToken): Pin {
     return this.#deps.desk.pin(resource, token);
   }

@@ -80,6 +80,42 @@ describe.each(COORDINATORS)('facts for a verdict ($coordinator)', ({ LockLab }) 
   });
 });
 
+describe.each(COORDINATORS)('facts for the verdict on a refused pin ($coordinator)', ({ LockLab }) => {
+  it('have the mark that the pin met, of a grant that is not durable yet, and whose it is', async () => {
+    const lab = new LockLab();
+    const old = await lab.acquire(A, {}, callerOf('ann'));
+    await lab.release(old.leaseId);
+    lab.journal.hold();
+    const next = lab.acquire(A, {}, callerOf('bob'));
+    await settle();
+    const met = await lab.locks.writeLeases.factsMet(A, tokenOf(old));
+    lab.journal.release();
+    const granted = await next;
+    expect(met).toMatchObject({ mark: granted.fencingToken, live: null, atMark: { leaseRef: granted.leaseRef, principal: 'bob', ended: null } });
+  });
+
+  it('have the mark of the journal where memory has nothing of the name any more: a break, and a token-less write that is over', async () => {
+    const lab = new LockLab();
+    const [broken, released] = [await lab.acquire(A), await lab.acquire(B)];
+    await lab.locks.breakLock(callerOf('root', null, ['admin']), { resource: A, reason: 'x', graceMs: 0 });
+    await lab.release(released.leaseId);
+    const write = await implicit(lab, 0, [B]);
+    await lab.journal.commit(write.grantOps);
+    write.release();
+    expect((await lab.locks.writeLeases.factsMet(A, tokenOf(broken))).mark).toBeGreaterThan(tokenOf(broken));
+    expect((await lab.locks.writeLeases.factsMet(B, tokenOf(released))).mark).toBe(write.lease.token);
+  });
+
+  it('are those of admission while nobody was there since', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    await lab.release(lease.leaseId);
+    const facts = await lab.locks.writeLeases.factsMet(A, tokenOf(lease));
+    expect(facts).toEqual(await lab.locks.writeLeases.facts(A, tokenOf(lease)));
+    expect(facts).toMatchObject({ mark: lease.fencingToken, atMark: { ended: { reason: 'released' } } });
+  });
+});
+
 describe.each(COORDINATORS)('a pin ($coordinator)', ({ LockLab }) => {
   it('is refused from the moment a new grant is decided, before that grant is durable', async () => {
     const lab = new LockLab();
