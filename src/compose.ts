@@ -5,6 +5,7 @@ import { httpSettings } from './composition/http-settings.ts';
 import { lifecycle } from './composition/lifecycle.ts';
 import { observeRequests } from './composition/observe-requests.ts';
 import { Stopping } from './composition/stopping.ts';
+import { tellKeyedPart } from './composition/tell-keyed-part.ts';
 import { volumesOf } from './composition/volumes.ts';
 import type { Authenticator } from './config/authenticate.ts';
 import type { Config } from './config/config.ts';
@@ -45,6 +46,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const { dataDir: dataDirectory, takeoverAfterMs, audit: retention } = config;
   const opened = await openJournal({ dataDirectory, clock, random, takeoverAfterMs, auditKeys: readAuditKeys(config), retention });
   const { start, takeOver } = opened;
+  tellKeyedPart(opened.keyedPart, logger);
   const readiness = () => volumes.all().map((volume) => readinessOf(volume));
   const metrics = gatewayMetrics({
     coordinator: () => coordinator(),

@@ -159,4 +159,6 @@ export interface ChainReport {
   readonly lastSeq: number | null;
   readonly headHash: string;
   readonly firstBadSeq: number | null;
+  /** From this `seq` on every record is keyed. `null`: no key is in use, or nothing sealed with one of the keys says where that begins. */
+  readonly keyedFromSeq: number | null;
 }

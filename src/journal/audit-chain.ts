@@ -1,4 +1,4 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { AuditDraft } from '../domain/audit-record.ts';
 
 /**
@@ -18,9 +18,14 @@ const PLAIN: ChainKey = { id: 'sha256', secret: null };
 /** What stands before the first record of all. */
 export const GENESIS_HASH = Buffer.alloc(32);
 
-function keyed(secret: Uint8Array): ChainKey {
+/** Every row that was written under a statement of where the keyed part begins has a key of this kind; see `keyed-part.ts`. */
+export const STATED_KEY = 'hmac-sha256-stated:';
+/** The kind of the rows from before there were such statements. */
+const UNSTATED_KEY = 'hmac-sha256:';
+
+function keyed(kind: string, secret: Uint8Array): ChainKey {
   const fingerprint = createHash('sha256').update('audit key id\0').update(secret).digest('hex').slice(0, 16);
-  return { id: `hmac-sha256:${fingerprint}`, secret };
+  return { id: `${kind}${fingerprint}`, secret };
 }
 
 /** The keys of the chain: the first one signs, all of them (and the plain hash) verify. */
@@ -29,9 +34,15 @@ export class ChainKeys {
   readonly #byId: ReadonlyMap<string, ChainKey>;
 
   constructor(secrets: readonly Uint8Array[]) {
-    const keys = secrets.map(keyed);
+    const keys = secrets.map((secret) => keyed(STATED_KEY, secret));
+    const older = secrets.map((secret) => keyed(UNSTATED_KEY, secret));
     this.signing = keys[0] ?? PLAIN;
-    this.#byId = new Map([PLAIN, ...keys].map((key) => [key.id, key]));
+    this.#byId = new Map([PLAIN, ...keys, ...older].map((key) => [key.id, key]));
+  }
+
+  /** Whoever has no key cannot write what these accept. */
+  get areSecret(): boolean {
+    return this.signing.secret !== null;
   }
 
   find(id: string): ChainKey | undefined {
@@ -86,7 +97,16 @@ export function recordHash(key: ChainKey, previousHash: Uint8Array, seq: number,
   return digest(key, `${encode(key.id)}${fieldsOf(seq, record).map(encode).join('')}`, previousHash);
 }
 
-/** Vouches for the place where retention cut the chain, so that nobody without the key can cut it elsewhere. */
-export function anchorSeal(key: ChainKey, seq: number, hash: Uint8Array): Buffer {
-  return digest(key, `anchor${encode(key.id)}${encode(seq)}`, hash);
+/** `anchor`: where retention cut the chain. `keyed`: the last record that may be a plain one. */
+export type SealedPlace = 'anchor' | 'keyed';
+
+/** Vouches for a place in the chain, so that nobody without the key can move it. */
+export function placeSeal(place: SealedPlace, key: ChainKey, seq: number, hash: Uint8Array): Buffer {
+  return digest(key, `${place}${encode(key.id)}${encode(seq)}`, hash);
+}
+
+export function isSealed(seal: string | null, place: SealedPlace, key: ChainKey, seq: number, hash: Uint8Array): boolean {
+  const expected = placeSeal(place, key, seq, hash);
+  const found = Buffer.from(seal ?? '', 'hex');
+  return expected.length === found.length && timingSafeEqual(expected, found);
 }

@@ -79,7 +79,10 @@ export class AuditReader {
   /** Checks the chain up to its present head, which is known in memory: a tail that was cut off shows. */
   async verify(fromSeq: number | null, signal: AbortSignal): Promise<ChainReport> {
     const head = this.#parts.head();
-    let step: VerifyStep = { from: fromSeq, previousHash: null, keyed: false, until: head.seq, limit: LIMITS.auditPageMax };
+    const page = { until: head.seq, limit: LIMITS.auditPageMax };
+    // Behind the head there is no record to check, but still the statement of where the keyed part begins.
+    const behind = fromSeq !== null && fromSeq > head.seq;
+    let step: VerifyStep = behind ? { ...page, from: head.seq + 1, previousHash: head.hash } : { ...page, from: fromSeq, previousHash: null };
     const report = {
       valid: true,
       records: 0,
@@ -87,20 +90,21 @@ export class AuditReader {
       lastSeq: null as number | null,
       headHash: head.hash,
       firstBadSeq: null as number | null,
+      keyedFromSeq: null as number | null,
     };
-    if (fromSeq !== null && fromSeq > head.seq) return report;
     for (;;) {
       signal.throwIfAborted();
       const found = await this.#parts.verify(step);
       report.records += found.records;
       report.firstSeq ??= found.firstSeq;
       report.lastSeq = found.lastSeq ?? report.lastSeq;
+      report.keyedFromSeq = found.keyedFromSeq;
       if (found.firstBadSeq !== null) return { ...report, valid: false, firstBadSeq: found.firstBadSeq };
       if (found.lastSeq === null || found.lastSeq >= head.seq) {
         const ends = report.records === 0 || found.lastHash === head.hash;
         return ends ? report : { ...report, valid: false, firstBadSeq: head.seq };
       }
-      step = { ...step, from: found.lastSeq + 1, previousHash: found.lastHash, keyed: found.keyed };
+      step = { ...step, from: found.lastSeq + 1, previousHash: found.lastHash };
     }
   }
 }

@@ -3,14 +3,13 @@ import { type ChainKeys, recordHash } from './audit-chain.ts';
 import { type AuditRow, draftOf } from './audit-row.ts';
 import { readAnchor } from './chain-anchor.ts';
 import { InternalFacts } from './internal-facts.ts';
+import { type KeyedPart, readKeyedPart } from './keyed-part.ts';
 
 export interface VerifyStep {
   /** Check on from this `seq`; `null`: from where the chain begins. */
   readonly from: number | null;
   /** The hash before `from`, hex; `null`: taken from the record before it, or from the anchor. */
   readonly previousHash: string | null;
-  /** A keyed record was met before. */
-  readonly keyed: boolean;
   /** The last `seq` to check. */
   readonly until: number;
   readonly limit: number;
@@ -21,7 +20,8 @@ export interface VerifyFound {
   readonly firstSeq: number | null;
   readonly lastSeq: number | null;
   readonly lastHash: string;
-  readonly keyed: boolean;
+  /** From here on every record is keyed; `null`: see `KeyedPartFound`. */
+  readonly keyedFromSeq: number | null;
   /** The first `seq` that does not fit: altered, missing, or not to be checked with the keys at hand. */
   readonly firstBadSeq: number | null;
 }
@@ -54,12 +54,11 @@ export class ChainVerifier {
     const firstSeq = rows[0] === undefined ? null : Number(rows[0].seq);
     let expected = start.from;
     let previous = start.previous;
-    let keyed = step.keyed;
-    let bad = start.genuine ? null : (firstSeq ?? start.from);
+    const keyed = readKeyedPart(this.#facts, this.#keys);
+    let bad = start.genuine && keyed.genuine ? null : (firstSeq ?? start.from);
     for (const row of rows) {
       if (bad !== null) break;
-      if (this.#fits(row, expected, previous, keyed)) {
-        keyed ||= row.chain_key !== 'sha256';
+      if (this.#fits(row, expected, previous, keyed.part)) {
         previous = row.hash;
         expected += 1;
       } else bad = Math.min(expected, Number(row.seq));
@@ -72,7 +71,7 @@ export class ChainVerifier {
       firstSeq,
       lastSeq: last === undefined ? null : Number(last.seq),
       lastHash: previous.toString('hex'),
-      keyed,
+      keyedFromSeq: keyed.part === null ? null : keyed.part.afterSeq + 1,
       firstBadSeq: bad,
     };
   }
@@ -86,12 +85,15 @@ export class ChainVerifier {
     return { from: anchor.seq + 1, previous: anchor.hash, genuine: anchor.genuine };
   }
 
-  #fits(row: AuditRow, expected: number, previous: Buffer, keyed: boolean): boolean {
+  #fits(row: AuditRow, expected: number, previous: Buffer, keyed: KeyedPart | null): boolean {
     if (Number(row.seq) !== expected || !row.previous_hash.equals(previous)) return false;
     const key = this.#keys.find(row.chain_key);
     if (key === undefined) return false;
-    // Once a key is in use, a plain hash would let anybody continue the chain.
-    if (key.secret === null && keyed && this.#keys.signing.secret !== null) return false;
+    if (keyed !== null) {
+      // Once a key is in use, a plain hash would let anybody continue the chain, or make it anew up to any place.
+      if ((key.secret === null) !== expected <= keyed.afterSeq) return false;
+      if (expected === keyed.afterSeq && !row.hash.equals(keyed.afterHash)) return false;
+    }
     if (!recordHash(key, previous, expected, draftOf(row)).equals(row.hash)) return false;
     return Number(row.at_ms) === Date.parse(row.at) && this.#isHiddenRightly(row);
   }

@@ -1,7 +1,18 @@
 import type { Database, Statement } from 'better-sqlite3';
 
 /** Small facts of the journal about itself, apart from `meta`, which belongs to the callers. */
-export type InternalName = 'journal_uuid' | 'settled_low_water' | 'audit_regression_ms' | 'anchor_seq' | 'anchor_hash' | 'anchor_key' | 'anchor_seal';
+export type InternalName =
+  | 'journal_uuid'
+  | 'settled_low_water'
+  | 'audit_regression_ms'
+  | 'anchor_seq'
+  | 'anchor_hash'
+  | 'anchor_key'
+  | 'anchor_seal'
+  | 'keyed_after_seq'
+  | 'keyed_after_hash'
+  | 'keyed_key'
+  | 'keyed_seal';
 
 export class InternalFacts {
   readonly #select: Statement<[string], string>;

@@ -1,6 +1,7 @@
 import type { Clock, Random } from '../domain/clock.ts';
 import type { Journal, JournalStart, RefusalLog } from '../domain/journal.ts';
 import { gatewayUuid, journalFile } from './data-directory.ts';
+import type { KeyedPartAtStart } from './keyed-part.ts';
 import { openReader } from './open-database.ts';
 import { OperationsInFlight } from './operations-in-flight.ts';
 import type { ReaderCalls, ReaderData } from './reader-calls.ts';
@@ -30,6 +31,8 @@ export interface OpenedJournal {
   readonly refusals: RefusalLog;
   /** Who was in the owner row without having left it; then the start is audited as `take_over`. */
   readonly takeOver: TakeOver | null;
+  /** Where the keyed part of the audit chain begins, as this start found or made it. */
+  readonly keyedPart: KeyedPartAtStart;
   /** Copies the journal to a new file and marks the copy. Rejects with `invalid_request` when the file exists. */
   backup(destination: string): Promise<void>;
   /** Removes what is past its time as of `nowMs`; happens each minute by itself. */
@@ -71,7 +74,7 @@ export async function openJournal(options: JournalOptions): Promise<OpenedJourna
     });
     const refusals = new CountingRefusalLog(journal, options.clock);
     opened = journal;
-    return face({ journal, start, refusals, takeOver: ready.takeOver, writer, reader });
+    return face({ journal, start, refusals, takeOver: ready.takeOver, keyedPart: ready.keyedPart, writer, reader });
   } catch (thrown) {
     // Leaves the owner row if it was taken; a thread that never opened the journal just refuses.
     await Promise.allSettled([reader.call('close', null), writer.call('close', { lowWater: 0, closed: [] })]);
@@ -89,18 +92,20 @@ interface Parts {
   readonly start: StartFacts;
   readonly refusals: CountingRefusalLog;
   readonly takeOver: TakeOver | null;
+  readonly keyedPart: KeyedPartAtStart;
   readonly writer: ThreadCalls<WriterCalls>;
   readonly reader: ThreadCalls<ReaderCalls>;
 }
 
 function face(parts: Parts): OpenedJournal {
-  const { journal, start, refusals, takeOver, writer } = parts;
+  const { journal, start, refusals, takeOver, keyedPart, writer } = parts;
   let closing: Promise<void> | null = null;
   return {
     journal,
     start,
     refusals,
     takeOver,
+    keyedPart,
     backup: async (destination) => {
       await writer.call('backup', { destination });
     },

@@ -93,7 +93,6 @@ export class Retention {
     const { firstBadSeq, lastSeq, lastHash } = this.#verifier.step({
       from: null,
       previousHash: null,
-      keyed: false,
       until: seq,
       limit: LIMITS.journalMaintenanceRowsMax,
     });

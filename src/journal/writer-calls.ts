@@ -1,4 +1,5 @@
 import type { GroupResult, SettlementNote, Unit } from './group-commit.ts';
+import type { KeyedPartAtStart } from './keyed-part.ts';
 import type { RetentionPolicy } from './retention.ts';
 import type { DiskFailure } from './sqlite-failure.ts';
 import type { TakeOver } from './take-ownership.ts';
@@ -16,6 +17,7 @@ export interface WriterReady {
   readonly takeOver: TakeOver | null;
   readonly lowWater: number;
   readonly head: { readonly seq: number; readonly hash: string };
+  readonly keyedPart: KeyedPartAtStart;
 }
 
 export type WriterCalls = {

@@ -9,6 +9,7 @@ import { backupTo } from './backup.ts';
 import { journalFile, prepareDataDirectory } from './data-directory.ts';
 import { GroupCommit, type SettlementNote } from './group-commit.ts';
 import { InternalFacts } from './internal-facts.ts';
+import { keyedPartAtStart } from './keyed-part.ts';
 import { assertSchemaKnown } from './migrations/migrate.ts';
 import { openWriter } from './open-database.ts';
 import { OwnerSeat } from './owner-row.ts';
@@ -29,6 +30,7 @@ class JournalWriter {
   readonly #seat: OwnerSeat;
   readonly #facts: InternalFacts;
   readonly #retention: Retention;
+  readonly #keys: ChainKeys;
   readonly #timers: NodeJS.Timeout[] = [];
   #failing = false;
   #superseded = false;
@@ -38,6 +40,7 @@ class JournalWriter {
     const keys = new ChainKeys(data.auditKeys);
     const audit = new AuditAppender(db, keys);
     this.#db = db;
+    this.#keys = keys;
     this.#seat = new OwnerSeat(db, data.incarnation);
     this.#group = new GroupCommit(db, {
       seat: this.#seat,
@@ -50,10 +53,11 @@ class JournalWriter {
 
   start(takeOver: TakeOver | null): WriterReady {
     if (this.#facts.get('journal_uuid') === null) this.#group.transaction(() => this.#facts.put('journal_uuid', randomUUID()));
+    const keyedPart = this.#group.transaction(() => keyedPartAtStart(this.#db, this.#facts, this.#keys));
     this.#every(LIMITS.ownerHeartbeatMs, () => this.#tick());
     this.#every(LIMITS.journalCheckpointEveryMs, () => this.#checkpoint());
     this.#every(LIMITS.journalMaintenanceEveryMs, () => this.maintain(Date.now()));
-    return { takeOver, lowWater: this.#facts.number('settled_low_water'), head: this.#group.head() };
+    return { takeOver, lowWater: this.#facts.number('settled_low_water'), head: this.#group.head(), keyedPart };
   }
 
   #every(ms: number, run: () => void): void {

@@ -149,7 +149,15 @@ test('an auditor with a scope sees only what lies in it', async () => {
 
 test('the chain is verified from a given record', async () => {
   const answer = await api().get('/v1/audit/verify?from_seq=1').expect(200);
-  expect(answer.body).toEqual({ valid: true, records: 2, first_seq: 1, last_seq: 2, head_hash: '01', first_bad_seq: null });
+  expect(answer.body).toEqual({
+    valid: true,
+    records: 2,
+    first_seq: 1,
+    last_seq: 2,
+    head_hash: '01',
+    first_bad_seq: null,
+    keyed_from_seq: 1,
+  });
 });
 
 test('operations are found by id, key or request', async () => {

@@ -2,6 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { cutUnderAnchor, forgetKeyedPart, recomputePlain } from '../support/forge-journal.ts';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { jsonOf } from '../support/gateway-client.ts';
 import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
@@ -96,5 +97,52 @@ describe('tampering with the database file', () => {
     const again = await verify(third);
     await third.halt();
     expect(again).toMatchObject({ valid: false, first_bad_seq: expect.any(Number) });
+  });
+
+  describe('by somebody without the key that is configured', () => {
+    const keyed = (): Record<string, unknown> => ({ audit: { key_file: join(directory, 'audit.key') } });
+    beforeEach(() => writeFileSync(join(directory, 'audit.key'), 'k'.repeat(64), { mode: 0o600 }));
+
+    async function afterForgery(forge: (database: Database.Database, last: number) => void): Promise<unknown> {
+      const first = await start(keyed());
+      const last = await write(first);
+      expect(await verify(first)).toMatchObject({ valid: true, keyed_from_seq: 1 });
+      await first.halt();
+      tamper((database) => forge(database, last));
+      const second = await start(keyed());
+      const report = await verify(second);
+      await second.halt();
+      return report;
+    }
+
+    it('a history rewritten with plain hashes is found', async () => {
+      const report = await afterForgery((database) => {
+        database.exec("UPDATE audit SET principal = 'innocent' WHERE seq = 3");
+        recomputePlain(database);
+      });
+      expect(report).toMatchObject({ valid: false, first_bad_seq: 1, keyed_from_seq: 1 });
+    });
+
+    it('a beginning cut off under a plain anchor is found, also when the statement of the keyed part is gone with it', async () => {
+      expect(await afterForgery((database) => cutUnderAnchor(database, 3))).toMatchObject({ valid: false, first_bad_seq: 4 });
+      await removeDirectory(directory);
+      directory = await newDirectory();
+      writeFileSync(join(directory, 'audit.key'), 'k'.repeat(64), { mode: 0o600 });
+      const report = await afterForgery((database) => {
+        cutUnderAnchor(database, 3);
+        forgetKeyedPart(database);
+      });
+      expect(report).toMatchObject({ valid: false, keyed_from_seq: null });
+    });
+
+    it('who takes everything keyed away, so that the key seems new, shows by where the chain is keyed from', async () => {
+      let last = 0;
+      const report = await afterForgery((database, seq) => {
+        last = seq;
+        recomputePlain(database);
+        forgetKeyedPart(database);
+      });
+      expect(report).toMatchObject({ valid: true, keyed_from_seq: last + 1 });
+    });
   });
 });

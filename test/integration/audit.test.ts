@@ -339,6 +339,7 @@ describe('verify', () => {
       last_seq: records[0]?.seq,
       head_hash: records[0]?.['hash'],
       first_bad_seq: null,
+      keyed_from_seq: null,
     });
     expect(jsonOf(await gateway.client.send('GET', '/v1/audit/verify', { query: { from_seq: 10 } }))).toMatchObject({
       valid: true,

@@ -158,7 +158,7 @@ export function fakeDeps(settings: Partial<HttpSettings> = {}): FakeDeps {
         deps.auditQueries.push({ filter, order });
         yield* deps.records;
       },
-      verify: async () => ({ valid: true, records: 2, firstSeq: 1, lastSeq: 2, headHash: '01', firstBadSeq: null }),
+      verify: async () => ({ valid: true, records: 2, firstSeq: 1, lastSeq: 2, headHash: '01', firstBadSeq: null, keyedFromSeq: 1 }),
       operation: async (key) =>
         key.by === 'operation_id' && key.operationId === 'op_1'
           ? {

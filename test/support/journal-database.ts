@@ -6,6 +6,8 @@ import { AuditAppender } from '../../src/journal/audit-appender.ts';
 import { ChainKeys } from '../../src/journal/audit-chain.ts';
 import { journalFile, prepareDataDirectory } from '../../src/journal/data-directory.ts';
 import { GroupCommit, type GroupResult } from '../../src/journal/group-commit.ts';
+import { InternalFacts } from '../../src/journal/internal-facts.ts';
+import { stateKeyedPart } from '../../src/journal/keyed-part.ts';
 import { migrate } from '../../src/journal/migrations/migrate.ts';
 import { openWriter } from '../../src/journal/open-database.ts';
 import { OwnerSeat, putOwner } from '../../src/journal/owner-row.ts';
@@ -58,6 +60,7 @@ export function testDatabase(
   migrate(db);
   putOwner(db, 'test', ownIdentity());
   const keys = new ChainKeys(changes.auditKeys ?? []);
+  db.transaction(() => stateKeyedPart(db, new InternalFacts(db), keys))();
   const audit = new AuditAppender(db, keys);
   const units = new UnitWriter(db, audit, { idempotencyRowsMax: changes.idempotencyRowsMax ?? LIMITS.idempotencyRowsMax });
   const group = new GroupCommit(db, { seat: new OwnerSeat(db, 'test'), audit, units });

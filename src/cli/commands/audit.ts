@@ -85,8 +85,10 @@ async function after(client: FencegateClient, filter: AuditFilter, seq: number, 
 async function verify({ screen }: CommandContext, client: FencegateClient, signal: AbortSignal, flags: AuditFlags): Promise<number> {
   const chain = await client.verifyAudit({ signal });
   if (flags.json === true) outJson(screen, chain);
-  else if (chain.valid) screen.out(`the chain of ${chain.records} records is whole; its head is ${chain.head_hash}\n`);
-  else screen.out(`the chain is broken at record ${chain.first_bad_seq}\n`);
+  else if (chain.valid) {
+    const keyed = chain.keyed_from_seq === null ? '' : `, and it is keyed from record ${chain.keyed_from_seq} on`;
+    screen.out(`the chain of ${chain.records} records is whole; its head is ${chain.head_hash}${keyed}\n`);
+  } else screen.out(`the chain is broken at record ${chain.first_bad_seq}\n`);
   return chain.valid ? EXIT.ok : EXIT.failed;
 }
 

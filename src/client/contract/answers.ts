@@ -363,6 +363,8 @@ export interface AuditChain {
   readonly last_seq: number | null;
   readonly head_hash: string;
   readonly first_bad_seq: number | null;
+  /** From this record on a plain hash does not count. It never changes: one that did is a history made anew. null: there is no key, or nothing that a configured key has sealed says where */
+  readonly keyed_from_seq: number | null;
 }
 
 export interface BreakLock {

@@ -75,6 +75,7 @@ export function auditRoutes(app: TypedApp, { deps }: RouteOptions): void {
         last_seq: chain.lastSeq,
         head_hash: chain.headHash,
         first_bad_seq: chain.firstBadSeq,
+        keyed_from_seq: chain.keyedFromSeq,
       };
     },
   );

@@ -104,6 +104,9 @@ export const Chain = Type.Object(
     last_seq: nullableInteger(),
     head_hash: Type.String(),
     first_bad_seq: nullableInteger(),
+    keyed_from_seq: nullableInteger(
+      'From this record on a plain hash does not count. It never changes: one that did is a history made anew. null: there is no key, or nothing that a configured key has sealed says where',
+    ),
   },
   { title: 'Chain' },
 );

@@ -4,7 +4,7 @@ import type { ChainReport } from '../../../src/domain/audit-record.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
-const fine: ChainReport = { valid: true, records: 10, firstSeq: 1, lastSeq: 10, headHash: '', firstBadSeq: null };
+const fine: ChainReport = { valid: true, records: 10, firstSeq: 1, lastSeq: 10, headHash: '', firstBadSeq: null, keyedFromSeq: null };
 
 function journal(
   verify: (fromSeq: number | null, signal: AbortSignal) => Promise<ChainReport>,

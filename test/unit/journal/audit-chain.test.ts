@@ -1,27 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ChainReport } from '../../../src/domain/audit-record.ts';
 import { ChainKeys, GENESIS_HASH, recordHash } from '../../../src/journal/audit-chain.ts';
-import { AuditReader } from '../../../src/journal/audit-reader.ts';
-import { ChainVerifier } from '../../../src/journal/chain-verifier.ts';
-import { OperationsInFlight } from '../../../src/journal/operations-in-flight.ts';
 import { type TestDatabase, testDatabase } from '../../support/journal-database.ts';
 import { auditDraft, auditOp, outcomeOp, rejection } from '../../support/journal-samples.ts';
 import { temporaryDirectory } from '../../support/temp-directory.ts';
+import { verify } from '../../support/verify-chain.ts';
 
 const KEY = Buffer.from('a secret of the auditor');
-
-function verify({ db, group }: TestDatabase, keys: readonly Uint8Array[] = [], fromSeq: number | null = null): Promise<ChainReport> {
-  const verifier = new ChainVerifier(db, new ChainKeys(keys));
-  const reader = new AuditReader({
-    search: () => Promise.reject(new Error('not used')),
-    verify: (step) => Promise.resolve(verifier.step({ ...step, limit: 7 })),
-    head: () => group.head(),
-    inFlight: new OperationsInFlight(),
-    beforeQuery: () => Promise.resolve(),
-  });
-  return reader.verify(fromSeq, AbortSignal.timeout(5_000));
-}
 
 function filled(keys: readonly Uint8Array[] = []): TestDatabase {
   const database = testDatabase(temporaryDirectory(), { auditKeys: keys });
@@ -42,6 +27,7 @@ describe('the audit chain', () => {
       lastSeq: 20,
       headHash: database.group.head().hash,
       firstBadSeq: null,
+      keyedFromSeq: null,
     });
     expect(await verify(database, [], 9)).toMatchObject({ valid: true, records: 12, firstSeq: 9, lastSeq: 20 });
     expect(await verify(database, [], 99)).toMatchObject({ valid: true, records: 0 });

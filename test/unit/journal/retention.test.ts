@@ -33,7 +33,7 @@ function keep({ db, keys, group }: TestDatabase, policy: RetentionPolicy, nowMs 
 }
 
 const verified = ({ db, group }: TestDatabase) =>
-  new ChainVerifier(db, new ChainKeys([KEY])).step({ from: null, previousHash: null, keyed: false, until: group.head().seq, limit: 100 });
+  new ChainVerifier(db, new ChainKeys([KEY])).step({ from: null, previousHash: null, until: group.head().seq, limit: 100 });
 
 describe('retention', () => {
   it('keeps the days it was told to, and what remains is still a chain', () => {
