@@ -14,6 +14,8 @@ const HOW: Readonly<Partial<Record<VolumeFinding['code'], string>>> = {
   other_coordinator: 'POST /v1/admin/fences/rebase {"reason":"..."} voids every token so far and goes on above them.',
   standby: 'Nothing to do: it is taken over when its owner is gone.',
   foreign_owner: 'Make sure that its owner is gone, then POST /v1/admin/volumes/{name}/adopt {"reason":"..."}.',
+  inside_another:
+    'Choose a directory outside of the other volume; or, if its owner is gone for good, remove its .fencegate and start this gateway again.',
   foreign_entry: 'Look at it and remove it by hand.',
   intent_unknown: 'Look at the file, then write it again through the gateway; GET /v1/operations/{operation_id} tells of the write.',
   record_damaged: 'Look at it by hand. POST /v1/admin/volumes/{name}/adopt {"reason":"..."} makes owner and stamp anew.',

@@ -176,6 +176,10 @@ export const LIMITS = {
   volumeRetryMsMax: 30_000,
   /** How often the parents of a file are made again because another write took back an empty one of them. */
   parentsTriesMax: 5,
+  /** Directories above a volume's root that its start looks at. A path of the longest kind has no more. */
+  directoriesAboveMax: 2_048,
+  /** Directories of a volume that were looked at and are not the root of another one, remembered. */
+  clearDirectoriesMax: 100_000,
   /** Between two looks at whether a volume's directory is still at its path, and can be written. */
   volumeLookEveryMs: 500,
   /** A write waits for another look when the last one is older: for no longer is anything written to a directory that was taken away. */

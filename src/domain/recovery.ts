@@ -8,6 +8,7 @@ export interface VolumeFinding {
     | 'foreign_entry'
     | 'unknown_directory'
     | 'foreign_owner'
+    | 'inside_another'
     | 'standby'
     | 'other_coordinator'
     | 'other_journal'

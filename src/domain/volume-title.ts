@@ -14,6 +14,8 @@ export interface VolumeTitles {
 }
 
 export interface OwnerNames {
+  /** The gateway's own uuid: no other gateway goes by it, whatever they share. */
+  readonly gateway: string;
   /** The gateway's uuid, or the id of the coordinator that several gateways share. */
   readonly now: string;
   /** What this gateway was before: a volume that still says so, beside a stamp of ours, opens for reading and waits for a rebase. */
@@ -58,5 +60,5 @@ export function soleTitles(gatewayUuid: string): VolumeTitles {
     gone: () => Promise.resolve(),
     opened: () => undefined,
   };
-  return { owner: () => ({ now: gatewayUuid, before: [] }), claim: () => Promise.resolve(title) };
+  return { owner: () => ({ gateway: gatewayUuid, now: gatewayUuid, before: [] }), claim: () => Promise.resolve(title) };
 }

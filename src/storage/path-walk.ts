@@ -136,6 +136,7 @@ export async function walk(
       if (next === null) return new HeldPlace(room, resource, { deepest: dir, missing: way.parents.slice(depth), name: way.name, parent: null });
       await closeBelowRoot(room, dir);
       dir = next;
+      await room.refuseOthers?.(dir);
     }
     const { dev, ino } = await calls.fstat(dir);
     if (dev !== room.dev) throw refuse('cross_volume', 'The path lies on another device than the volume.');

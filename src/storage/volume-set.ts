@@ -178,6 +178,7 @@ export class VolumeSet implements Volumes, TokenCeilings {
       {
         policy,
         calls: fileCalls(fileSystem?.local ?? false, lane, this.#attributes.get(policy.name) ?? null),
+        callsAbove: fileCalls(false, lane, null),
         titles,
         journalUuid,
         markedAsBackup,

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { auditOf } from '../support/history.ts';
-import { get, lease, post, put } from '../support/http-client.ts';
+import { get, lease, post, put, send } from '../support/http-client.ts';
 import { until } from '../support/until.ts';
 
 /** Whose the data directory is, whose a volume is, and what a journal that was lost or put back may still do. */
@@ -113,6 +113,55 @@ describe('two gateways over one volume', () => {
     await until(async () => ((await put(owner.url, 'v/a.txt', 'still too late')).status === 503 ? true : null));
     expect(await readFile(join(first, 'v', 'a.txt'), 'utf8')).toBe('of the other');
     expect(await auditOf(other.url, 'action=volume_adopt')).toHaveLength(1);
+  });
+});
+
+describe('two gateways whose volumes lie in one another', () => {
+  it('B36: the one inside is refused with code 1 and one line that says where the other begins, and nothing is made there', async () => {
+    const [first = '', second = ''] = await directories(2);
+    const inner = join(first, 'v', 'team', 'inner');
+    await mkdir(inner, { recursive: true });
+    const outer = await GatewayProcess.start(first);
+    const refused = await GatewayProcess.failing(second, { environment: { FENCEGATE_VOLUMES: `b=${inner}` } });
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(ONE_LINE)]);
+    expect(refused.stderr).toMatch(/\bb: .*\.\.\/\.\.\/\.fencegate\/owner/);
+    expect(await readdir(inner)).toEqual([]);
+    expect((await put(outer.url, 'v/team/inner/a.txt', 'of the outer')).status).toBe(201);
+  });
+
+  it('B36: with a volume of its own it serves that one, and the inner one stays closed to an adoption too, until the other is no volume any more', async () => {
+    const [first = '', second = ''] = await directories(2);
+    await mkdir(join(first, 'v', 'inner'));
+    await mkdir(join(second, 'own'));
+    const outer = await GatewayProcess.start(first);
+    const inside = `volumes:\n  inner:\n    path: "${first}/v/inner"\n  own:\n    path: "{dir}/own"\n`;
+    const other = await GatewayProcess.start(second, { yaml: inside });
+    expect((await put(other.url, 'inner/a.txt', 'x')).json).toMatchObject({ code: 'volume_unavailable' });
+    expect((await put(other.url, 'own/a.txt', 'x')).status).toBe(201);
+    expect((await get(other.url, '/v1/admin/doctor')).text).toContain('inside_another');
+    expect((await post(other.url, '/v1/admin/volumes/inner/adopt', { reason: 'try' })).status).toBe(503);
+    await outer.stop();
+    await rm(join(first, 'v', '.fencegate'), { recursive: true });
+    await other.stop();
+    const again = await GatewayProcess.start(second, { yaml: inside });
+    expect((await put(again.url, 'inner/a.txt', 'x')).status).toBe(201);
+  });
+
+  it('B36: the one around it writes nothing in there, whatever the verb, and says so in its records; everything else is its own', async () => {
+    const [first = '', second = ''] = await directories(2);
+    const inner = await GatewayProcess.start(first);
+    const held = await lease(inner.url, ['v/d/a.txt']);
+    await put(inner.url, 'v/d/a.txt', 'of the inner', { 'x-fencing-token': held.token });
+    const outer = await GatewayProcess.start(second, { environment: { FENCEGATE_VOLUMES: `c=${first}` } });
+    const before = await readFile(join(first, 'v', 'd', 'a.txt'), 'utf8');
+    for (const path of ['/v1/files/c/v/d/a.txt', '/v1/files/c/v/new.txt', '/v1/files/c/v/d/e/new.txt', '/v1/files/c/v/made/'])
+      expect((await send(outer.url, { method: 'PUT', path, body: 'of the outer' })).json).toMatchObject({ code: 'cross_volume', status: 409 });
+    expect((await send(outer.url, { method: 'DELETE', path: '/v1/files/c/v/d/a.txt' })).status).toBe(409);
+    expect((await put(outer.url, 'c/beside.txt', 'its own')).status).toBe(201);
+    expect((await post(outer.url, '/v1/moves', { from: 'c/beside.txt', to: 'c/v/in.txt' })).status).toBe(409);
+    expect([before, await readFile(join(first, 'v', 'd', 'a.txt'), 'utf8')]).toEqual(['of the inner', 'of the inner']);
+    expect((await auditOf(outer.url, 'volume=c&code=cross_volume&outcome=rejected')).length).toBeGreaterThan(0);
+    expect((await put(inner.url, 'v/d/a.txt', 'goes on', { 'x-fencing-token': held.token })).status).toBe(200);
   });
 });
 

@@ -121,6 +121,7 @@ export class LivingVolume {
       random,
       clock: this.clock,
       calls: this.kill.over(fileCalls(!ON_NFS && life.network !== true, lane, testAttributes)),
+      callsAbove: fileCalls(false, lane, null),
       record: this.record,
       titles: life.titles ?? soleTitles(life.owner ?? 'gateway-1'),
       journalUuid: life.journalUuid ?? 'journal-1',

@@ -98,6 +98,7 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
     folds: options.folds ?? false,
     hardLinks: options.hardLinks ?? true,
     sync: new DirectorySync(calls),
+    refuseOthers: null,
   };
   const settled: Intent[] = [];
   const life: VolumeLife = {

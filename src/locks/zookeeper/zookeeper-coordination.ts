@@ -140,7 +140,7 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     const { gatewayUuid } = this.#options;
     // The one that is trusted may have been made anew meanwhile, under another name: volumes still have the old one.
     const names = [gatewayUuid, this.#trust.before, this.#trust.coordinatorId].filter((name) => name !== null);
-    return { now: coordinatorId, before: [...new Set(names)] };
+    return { gateway: gatewayUuid, now: coordinatorId, before: [...new Set(names)] };
   }
 
   async claim(volume: string, volumeUuid: string | null, how: 'plain' | 'adopt'): Promise<VolumeTitle> {

@@ -30,6 +30,8 @@ export interface OpenVolumeParts<Probe extends ProbeFacts> {
 export interface StartContext {
   readonly policy: VolumePolicy;
   readonly calls: FileCalls;
+  /** For the directories above the root: another mount than the volume's, which may hang where the volume does not. */
+  readonly callsAbove: FileCalls;
   readonly titles: VolumeTitles;
   readonly journalUuid: string;
   readonly markedAsBackup: () => boolean;

@@ -9,6 +9,7 @@ import { ClearStopped } from './clear-incarnation.ts';
 import { clearOldDirectories } from './clear-old-directories.ts';
 import { IncarnationDirectory } from './incarnation-directory.ts';
 import { openStamp, stampFindings } from './opened-stamp.ts';
+import { assertInNoOther, refusingOthers } from './other-volumes.ts';
 import { OwnerUnreadable, takeOwnership } from './owner-file.ts';
 import { recoverVolume } from './recover-volume.ts';
 import { removeEmptyDirectory } from './remove-empty-directory.ts';
@@ -60,6 +61,7 @@ async function startReadOnly<Probe extends ProbeFacts>(deps: VolumeStartDeps<Pro
     folds: probe.folds,
     hardLinks: probe.hardLinks,
     sync: new DirectorySync(calls),
+    refuseOthers: null,
   };
   const volume = deps.openVolume({ policy, room, fenceLevel: 'token', probe, life: noLife(policy.name), onFenced: deps.onFenced });
   const close = async (): Promise<void> => {
@@ -87,10 +89,14 @@ async function startWritable<Probe extends ProbeFacts>(
   opened: Descriptor[],
 ): Promise<VolumeStartResult> {
   const { calls, policy } = deps;
+  const { gateway } = deps.titles.owner();
+  await assertInNoOther(deps.callsAbove, root, gateway);
   const { control, dev } = await openControl(deps, root);
   opened.push(control);
   const found = await readStamp(calls, control);
   const owner = await ownerOf(deps, mode, control, found);
+  // The root is marked now. Whoever marked one above it meanwhile looks no further up; so it is for us to see that.
+  await assertInNoOther(deps.callsAbove, root, gateway);
   const title = await deps.titles.claim(policy.name, owner.volume, mode === 'adopt' ? 'adopt' : 'plain');
   const probe = await deps.probe(calls, root, control);
 
@@ -108,6 +114,7 @@ async function startWritable<Probe extends ProbeFacts>(
     folds: probe.folds,
     hardLinks: probe.hardLinks,
     sync: new DirectorySync(calls),
+    refuseOthers: refusingOthers(calls, gateway),
   };
   const anotherSince = found !== null && found.journal !== deps.journalUuid;
   const { life, findings } = await recoverVolume(deps, room, directory, { anotherSince });
@@ -183,7 +190,7 @@ function refusalOf(volume: string, thrown: unknown): VolumeStartResult {
   const closed = (code: VolumeFinding['code'], reason: string): VolumeStartResult => ({
     kind: 'closed',
     reason,
-    ownedByAnother: code === 'foreign_owner',
+    ownedByAnother: code === 'foreign_owner' || code === 'inside_another',
     findings: [{ code, severity: 'error', volume, resource: null, evidence: reason }],
   });
   if (thrown instanceof StartRefused) return closed(thrown.finding, thrown.message);

@@ -31,7 +31,7 @@ function titles(
   const steps: string[] = [];
   return {
     steps,
-    owner: () => ({ now: COORDINATOR, before }),
+    owner: () => ({ gateway: 'gateway-1', now: COORDINATOR, before }),
     claim: async (volume, uuid) => {
       const refusal = taken();
       if (refusal !== null) throw refusal;
