@@ -131,7 +131,7 @@ describe('two gateways whose volumes lie in one another', () => {
 
   it('B36: with a volume of its own it serves that one, and the inner one stays closed to an adoption too, until the other is no volume any more', async () => {
     const [first = '', second = ''] = await directories(2);
-    await mkdir(join(first, 'v', 'inner'));
+    await mkdir(join(first, 'v', 'inner'), { recursive: true });
     await mkdir(join(second, 'own'));
     const outer = await GatewayProcess.start(first);
     const inside = `volumes:\n  inner:\n    path: "${first}/v/inner"\n  own:\n    path: "{dir}/own"\n`;
@@ -154,8 +154,9 @@ describe('two gateways whose volumes lie in one another', () => {
     await put(inner.url, 'v/d/a.txt', 'of the inner', { 'x-fencing-token': held.token });
     const outer = await GatewayProcess.start(second, { environment: { FENCEGATE_VOLUMES: `c=${first}` } });
     const before = await readFile(join(first, 'v', 'd', 'a.txt'), 'utf8');
-    for (const path of ['/v1/files/c/v/d/a.txt', '/v1/files/c/v/new.txt', '/v1/files/c/v/d/e/new.txt', '/v1/files/c/v/made/'])
+    for (const path of ['/v1/files/c/v/d/a.txt', '/v1/files/c/v/new.txt', '/v1/files/c/v/d/e/new.txt'])
       expect((await send(outer.url, { method: 'PUT', path, body: 'of the outer' })).json).toMatchObject({ code: 'cross_volume', status: 409 });
+    expect((await send(outer.url, { method: 'PUT', path: '/v1/files/c/v/made/' })).status).toBe(409);
     expect((await send(outer.url, { method: 'DELETE', path: '/v1/files/c/v/d/a.txt' })).status).toBe(409);
     expect((await put(outer.url, 'c/beside.txt', 'its own')).status).toBe(201);
     expect((await post(outer.url, '/v1/moves', { from: 'c/beside.txt', to: 'c/v/in.txt' })).status).toBe(409);
