@@ -287,7 +287,9 @@ describe('schedules of clients that pause, die, return and write', () => {
       refused += schedule.refusedPins;
       deadlocks += schedule.deadlocks;
     }
-    console.log(`locks simulation: seeds ${first}..${first + count - 1}, ${grants} grants, ${pins} pins, ${refused} refused pins, ${deadlocks} deadlocks`);
+    console.log(
+      `locks simulation: seeds ${first}..${first + count - 1}, ${grants} grants, ${pins} pins, ${refused} refused pins, ${deadlocks} deadlocks`,
+    );
     if (count > 1) expect(Math.min(grants, pins, refused)).toBeGreaterThan(count);
     if (count > 1) expect(deadlocks).toBeGreaterThan(0);
   }, 600_000);
