@@ -1,6 +1,7 @@
 import { type EndableProcess, endProcess, endProcessNow } from './cli/ending.ts';
 import { runProgram } from './cli/program.ts';
 import type { Compose, Host } from './cli/serve.ts';
+import { sayOnStandardError } from './cli/standard-error.ts';
 import { threadsInside } from './domain/threads-inside.ts';
 import { scrub } from './observability/redaction.ts';
 
@@ -14,7 +15,7 @@ const endable: EndableProcess = {
 const compose: Compose = async (config, parts) => (await import('./compose.ts')).compose(config, parts);
 
 const host: Host = {
-  complain: (line) => process.stderr.write(`fencegate: ${scrub(line)}\n`),
+  complain: (line) => sayOnStandardError(`fencegate: ${scrub(line)}`),
   onSignal: (signal, listener) => process.on(signal, listener),
   onCrash: (listener) => {
     process.on('uncaughtException', listener);

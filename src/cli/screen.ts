@@ -1,4 +1,5 @@
 import type { Environment } from '../config/environment.ts';
+import { outliveStandardError, sayOnStandardError } from './standard-error.ts';
 
 /** Where a command writes: results on standard output, everything else on standard error. */
 export interface Screen {
@@ -14,6 +15,7 @@ export interface Screen {
 
 /** The standard streams. Colours only on a terminal, and not with `NO_COLOR` (no-color.org) or `TERM=dumb`. `onClosed`: nobody reads any more. */
 export function screenOfProcess(environment: Environment, onClosed: () => void): Screen {
+  outliveStandardError();
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
     onClosed();
@@ -21,7 +23,7 @@ export function screenOfProcess(environment: Environment, onClosed: () => void):
   const plain = (environment['NO_COLOR'] ?? '') !== '' || environment['TERM'] === 'dumb';
   return {
     out: (text) => void process.stdout.write(text),
-    note: (line) => void process.stderr.write(`${line}\n`),
+    note: sayOnStandardError,
     colour: process.stdout.isTTY === true && !plain,
     progress: process.stderr.isTTY === true && environment['TERM'] !== 'dumb',
   };

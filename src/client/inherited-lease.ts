@@ -62,6 +62,10 @@ export class InheritedLease implements LeaseStanding {
     return this.#lease?.remainingMs ?? 0;
   }
 
+  get keptForMs(): number {
+    return this.#lease?.keptForMs ?? 0;
+  }
+
   get signal(): AbortSignal {
     return this.#lease?.signal ?? this.#unknown.signal;
   }

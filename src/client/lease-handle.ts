@@ -89,6 +89,11 @@ export class LeaseHandle {
     return this.#standing.remainingMs;
   }
 
+  /** The same with the margin, ms: when the lease ran out by the clock of this process, whatever works under it has that long to stop. */
+  get keptForMs(): number {
+    return this.#standing.keptForMs;
+  }
+
   /**
    * Aborts before the lease can end, with a `FencegateError` of code `lease_lost` as its reason. A release does not abort it.
    *

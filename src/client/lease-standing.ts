@@ -12,6 +12,7 @@ export interface LeaseStanding extends WriteRight {
   readonly state: HeldLeaseState;
   readonly loss: FencegateError | null;
   readonly remainingMs: number;
+  readonly keptForMs: number;
   release(): Promise<void>;
   look(signal?: AbortSignal): Promise<void>;
   convert(mode: LeaseMode, options: ConvertOptions): Promise<void>;

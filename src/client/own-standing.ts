@@ -70,6 +70,10 @@ export class OwnStanding implements LeaseStanding {
     return this.#lease.remainingMs;
   }
 
+  get keptForMs(): number {
+    return this.#lease.keptForMs;
+  }
+
   get signal(): AbortSignal {
     return this.#lease.signal;
   }

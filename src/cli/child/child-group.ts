@@ -3,10 +3,13 @@ import { once } from 'node:events';
 import { constants } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { EXIT } from '../exit-codes.ts';
+import { familyOf, type ProcessFacts } from './descendants.ts';
 
 const LOOK_EVERY_MS = 20;
 /** After SIGKILL: a process inside a dead mount does not end. */
 const KILLED_MS_MAX = 2_000;
+/** How often what was started while it was looked for is looked for again. */
+const KILL_ROUNDS_MAX = 5;
 
 /** It could not be started; `exitCode` is what a shell says then. */
 export class ChildNotStarted extends Error {
@@ -24,7 +27,8 @@ export class ChildNotStarted extends Error {
 
 /**
  * A command and everything that it starts, as a process group of its own, so that all of it can be ended. The group is a session, too: Node
- * offers no other way to a group. So a key that the terminal turns into a signal reaches it only through us, once.
+ * offers no other way to a group. So a key that the terminal turns into a signal reaches it only through us, once. It never outlives us where we
+ * can help it: what ends this process before the command has ended, such as an error that nobody caught, kills it.
  */
 export class ChildGroup {
   readonly #child: ChildProcess;
@@ -35,8 +39,13 @@ export class ChildGroup {
   private constructor(child: ChildProcess, groupId: number) {
     this.#child = child;
     this.#groupId = groupId;
+    const abandoned = (): void => this.#killAll([]);
+    process.once('exit', abandoned);
     this.ended = new Promise((resolve) => {
-      child.once('exit', (code, signal) => resolve(signal === null ? (code ?? EXIT.failed) : 128 + constants.signals[signal]));
+      child.once('exit', (code, signal) => {
+        process.off('exit', abandoned);
+        resolve(signal === null ? (code ?? EXIT.failed) : 128 + constants.signals[signal]);
+      });
     });
   }
 
@@ -57,17 +66,30 @@ export class ChildGroup {
   }
 
   /**
-   * SIGTERM to the group, and SIGKILL to whatever of it is left after `graceMs`. Resolves when the command has ended, or cannot be ended: then
-   * with false.
+   * SIGTERM to the group, and SIGKILL to whatever is left when `leftMs` says 0: of the group, and of what it has started in groups of its own,
+   * such as the command of another `exec` inside. Resolves when that has ended, or cannot be ended: then with false.
    */
-  async end(graceMs: number): Promise<boolean> {
+  async end(leftMs: () => number): Promise<boolean> {
+    // Seen before its parents end, who are how it is found.
+    const family = familyOf(this.#groupId, []);
     this.#kill('SIGTERM');
-    // A process that is stopped takes no other signal but SIGKILL.
-    this.#kill('SIGCONT');
-    const deadlineMs = performance.now() + graceMs;
-    while (this.#isAlive() && performance.now() < deadlineMs) await delay(LOOK_EVERY_MS);
+    // A process that is stopped takes no other signal but SIGKILL; it is not woken up for a time that it has not got.
+    if (leftMs() > 0) this.#kill('SIGCONT');
+    while (this.#isAlive() && leftMs() > 0) await delay(LOOK_EVERY_MS);
+    this.#killAll(family);
+    const deadlineMs = performance.now() + KILLED_MS_MAX;
+    while (familyOf(this.#groupId, family).length > 0 && performance.now() < deadlineMs) await delay(LOOK_EVERY_MS);
+    return await Promise.race([this.ended.then(() => true), delay(Math.max(LOOK_EVERY_MS, deadlineMs - performance.now()), false)]);
+  }
+
+  /** SIGKILL by groups: a process cannot start another one past that. */
+  #killAll(known: readonly ProcessFacts[]): void {
+    let family = familyOf(this.#groupId, known);
     this.#kill('SIGKILL');
-    return await Promise.race([this.ended.then(() => true), delay(KILLED_MS_MAX, false)]);
+    for (let round = 0; family.length > 0 && round < KILL_ROUNDS_MAX; round += 1) {
+      for (const group of new Set(family.map((one) => one.group))) killGroup(group);
+      family = familyOf(this.#groupId, [...known, ...family]);
+    }
   }
 
   /** Whether any process of the group is left, also after its first one has ended. */
@@ -84,5 +106,15 @@ export class ChildGroup {
       // EPERM: what is left of the group has changed its user.
       return this.#child.exitCode === null && this.#child.signalCode === null;
     }
+  }
+}
+
+function killGroup(group: number): void {
+  // To the system these are "my own" and "everybody".
+  if (group <= 1) return;
+  try {
+    process.kill(-group, 'SIGKILL');
+  } catch {
+    // It is gone, or has changed its user: then nothing can be done about it.
   }
 }

@@ -8,13 +8,13 @@ const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2
  * that comes in between: it would end us and leave the command alone.
  */
 export class SignalsToChild {
-  readonly #onResume: () => void;
+  readonly #mayGoOn: () => boolean;
   #group: ChildGroup | null = null;
   #missed: NodeJS.Signals[] = [];
 
-  /** `onResume` is called before the group goes on. */
-  constructor(onResume: () => void) {
-    this.#onResume = onResume;
+  /** `mayGoOn` is asked before the group goes on; whoever says no ends it. */
+  constructor(mayGoOn: () => boolean) {
+    this.#mayGoOn = mayGoOn;
     for (const signal of PASSED_ON) process.on(signal, this.#passOn);
     process.on('SIGTSTP', this.#stop);
     process.on('SIGCONT', this.#resume);
@@ -43,7 +43,6 @@ export class SignalsToChild {
   };
 
   readonly #resume = (): void => {
-    this.#onResume();
-    this.#group?.signal('SIGCONT');
+    if (this.#mayGoOn()) this.#group?.signal('SIGCONT');
   };
 }

@@ -12,7 +12,7 @@ export interface CommandUnderLease {
   readonly command: string;
   readonly args: readonly string[];
   readonly environment: Environment;
-  /** Between SIGTERM and SIGKILL. */
+  /** Between SIGTERM and SIGKILL, at most. */
   readonly graceMs: number;
 }
 
@@ -34,14 +34,18 @@ export async function runUnderLease(context: CommandContext, run: CommandUnderLe
     else lease.signal.addEventListener('abort', told, { once: true });
   });
   // Looking at the state is what loses a lease whose time ran out while we were stopped.
-  const signals = new SignalsToChild(() => void lease.state);
+  const signals = new SignalsToChild(() => lease.state !== 'lost');
   try {
     const group = await ChildGroup.start(command, args, environment);
     signals.to(group);
     const first = await Promise.race([group.ended, lost]);
     if (first !== 'lost' && lease.state !== 'lost') return { code: first, lost: false };
-    context.host.complain(lossLine(lease, graceMs));
-    if (!(await group.end(graceMs))) context.host.complain('the command did not end, even after SIGKILL: it hangs inside the kernel');
+    const leftMs = graceOf(lease, graceMs);
+    const line = lossLine(lease, leftMs());
+    // The command first: a write to a terminal that stands still (Ctrl-S) or a pipe that nobody reads would hold up SIGKILL.
+    const ended = await group.end(leftMs);
+    context.host.complain(line);
+    if (!ended) context.host.complain('the command did not end, even after SIGKILL: it hangs inside the kernel');
     return { code: EXIT.leaseLost, lost: true };
   } catch (thrown) {
     if (!(thrown instanceof ChildNotStarted)) throw thrown;
@@ -52,8 +56,15 @@ export async function runUnderLease(context: CommandContext, run: CommandUnderLe
   }
 }
 
+/** What is left of the grace: nothing when the lease may be over at the gateway, as after a sleep of this machine, or a stop of ours. */
+function graceOf(lease: LeaseHandle, graceMs: number): () => number {
+  const deadlineMs = performance.now() + graceMs;
+  return () => Math.max(0, Math.min(deadlineMs - performance.now(), lease.keptForMs));
+}
+
 function lossLine(lease: LeaseHandle, graceMs: number): string {
   const reason: unknown = lease.signal.reason;
   const why = reason instanceof Error ? reason.message : 'The lease is lost.';
-  return printable(`${lease.resources.join(', ')}: ${why} The command is ended: SIGTERM, and SIGKILL after ${shownDuration(graceMs)}.`);
+  const how = graceMs === 0 ? 'SIGKILL' : `SIGTERM, and SIGKILL after ${shownDuration(graceMs)}`;
+  return printable(`${lease.resources.join(', ')}: ${why} The command was ended: ${how}.`);
 }
