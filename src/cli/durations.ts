@@ -22,3 +22,14 @@ export function shownDuration(ms: number): string {
   const parts = hours > 0 ? [`${hours}h`, `${minutes}m`] : [`${minutes}m`, `${rest}s`];
   return parts.filter((part, index) => index === 0 || !part.startsWith('0')).join(' ');
 }
+
+const TIME = /^(\d{4})-(\d{2})-(\d{2})[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/;
+
+/** A date and time as in RFC 3339, its zone included; `null` for anything else, such as the day after the last one of its month. */
+export function timeMs(text: string): number | null {
+  const [, year, month, day] = TIME.exec(text) ?? [];
+  const atMs = Date.parse(text.toUpperCase().replace(' ', 'T'));
+  if (day === undefined || Number.isNaN(atMs)) return null;
+  const lastDay = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
+  return Number(day) <= lastDay ? atMs : null;
+}

@@ -29,8 +29,13 @@ const EXIT_BY_CODE: Readonly<Partial<Record<FencegateErrorCode, number>>> = {
   deadlock: EXIT.notAcquired,
   queue_full: EXIT.notAcquired,
   upgrade_conflict: EXIT.notAcquired,
+  rate_limited: EXIT.unavailable,
+  too_many_leases: EXIT.unavailable,
+  too_many_sessions: EXIT.unavailable,
+  too_many_uploads: EXIT.unavailable,
   unauthenticated: EXIT.noRight,
   forbidden: EXIT.noRight,
+  not_lease_owner: EXIT.noRight,
   cross_origin: EXIT.noRight,
   wrong_host: EXIT.noRight,
   volume_read_only: EXIT.noRight,
@@ -49,20 +54,20 @@ const CERTIFICATE = /CERT|SIGNATURE|ERR_SSL|ERR_TLS/;
 const CERTIFICATE_ADVICE =
   "name the authority of the gateway's certificate with FENCEGATE_CA_FILE, the own certificate, where it wants one, with FENCEGATE_CERT_FILE and FENCEGATE_KEY_FILE";
 
-/** A code that has no row of its own is a refusal of what was to be written, or a gateway that cannot do it now. */
-export function exitCodeOf({ code, status }: FencegateError): number {
-  return EXIT_BY_CODE[code] ?? (status !== null && status >= 500 ? EXIT.unavailable : EXIT.writeRefused);
+/** A code that has no row of its own is a gateway that cannot do it now, or a refusal: of what was to be written, if anything was. */
+function exitCodeOf({ code, status }: FencegateError, isWrite: boolean): number {
+  return EXIT_BY_CODE[code] ?? (status !== null && status >= 500 ? EXIT.unavailable : isWrite ? EXIT.writeRefused : EXIT.failed);
 }
 
-/** `null`: nobody foresaw this; it is thrown on. */
-export function failureOf(thrown: unknown): Failure | null {
+/** `isWrite`: of a command that writes. `null`: nobody foresaw this; it is thrown on. */
+export function failureOf(thrown: unknown, isWrite: boolean): Failure | null {
   if (thrown instanceof CommanderError) return { exitCode: thrown.exitCode === 0 ? EXIT.ok : EXIT.usage, lines: [] };
   if (thrown instanceof Interrupted) return { exitCode: thrown.exitCode, lines: [] };
   // What the SDK would not send is a command line that cannot be meant, such as an ETag with a line break.
   if (isInvalidArgument(thrown)) return { exitCode: EXIT.usage, lines: [printable(thrown.message)] };
   if (thrown instanceof UsageError) return { exitCode: EXIT.usage, lines: [thrown.message] };
   if (thrown instanceof ConfigError) return { exitCode: EXIT.configuration, lines: thrown.problems };
-  if (thrown instanceof FencegateError) return { exitCode: exitCodeOf(thrown), lines: linesOf(thrown) };
+  if (thrown instanceof FencegateError) return { exitCode: exitCodeOf(thrown, isWrite), lines: linesOf(thrown) };
   const local = localFailure(thrown);
   if (local !== null) return { exitCode: EXIT.failed, lines: local };
   return null;

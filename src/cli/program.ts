@@ -26,7 +26,9 @@ export async function runProgram(argv: readonly string[], compose: Compose, host
     compose,
   };
   let code: number = EXIT.ok;
-  const run: Run = async (command) => {
+  let isWrite = false;
+  const run: Run = async (command, does) => {
+    isWrite = does === 'writes';
     code = await command();
   };
   const program = programOf(context, run);
@@ -34,7 +36,7 @@ export async function runProgram(argv: readonly string[], compose: Compose, host
     if (argv.length === 0) program.outputHelp();
     else await program.parseAsync([...argv], { from: 'user' });
   } catch (thrown) {
-    const failure = failureOf(thrown);
+    const failure = failureOf(thrown, isWrite);
     if (failure === null) throw thrown;
     for (const line of failure.lines) host.complain(line);
     return failure.exitCode;

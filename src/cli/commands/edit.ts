@@ -4,6 +4,8 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { FileDownload } from '../../client/download.ts';
 import { isFencegateError } from '../../client/errors.ts';
 import type { FencegateClient } from '../../client/fencegate-client.ts';
 import type { LeaseHandle } from '../../client/lease-handle.ts';
@@ -18,6 +20,9 @@ import { UsageError } from '../usage-error.ts';
 import { giveBack, isReached, type LeaseFlags, leaseVariables, takeLease, tellsOfBreak } from './exec.ts';
 
 const PLACE = '{}';
+/** A file that was changed beside the gateway has no tag that a condition could name for 2 s. */
+const REST_MS_MAX = 10_000;
+const LOOK_EVERY_MS = 250;
 
 /**
  * Takes a lease, gets the file, runs a command on the local copy, and puts the copy back under the lease: so any program that knows only files
@@ -63,7 +68,7 @@ interface EditEnd {
 }
 
 async function edit(context: CommandContext, { lease, copy, argv, flags }: Edit): Promise<EditEnd> {
-  await interruptible((signal) => copy.fetch(signal));
+  if (!(await interruptible((signal) => copy.fetch(signal)))) return stillChanges(context, copy);
   const [command = '', ...args] = argv.map((word) => word.replaceAll(PLACE, copy.path));
   const environment = { ...clientEnvironment(context.environment, flags), ...leaseVariables(lease, copy.resource) };
   const { graceMs } = leaseTimes(flags);
@@ -93,6 +98,13 @@ async function edit(context: CommandContext, { lease, copy, argv, flags }: Edit)
   }
 }
 
+/** Put back, it would go onto what nobody has seen. */
+function stillChanges({ host }: CommandContext, { resource }: LocalCopy): EditEnd {
+  host.complain(`${printable(resource)} was left as it was: somebody keeps changing it beside the gateway`);
+  host.complain('next: edit it when that is over');
+  return { code: EXIT.failed, keep: null, refusal: null };
+}
+
 function leaseLost({ host }: CommandContext, { resource }: LocalCopy, keep: string | null): EditEnd {
   host.complain(`${printable(resource)} was left as it was: the lease was lost`);
   host.complain('next: look at what is there now, and edit that');
@@ -113,10 +125,11 @@ class LocalCopy {
     this.path = path;
   }
 
-  /** A file that is not there yet begins empty. */
-  async fetch(signal: AbortSignal): Promise<void> {
+  /** A file that is not there yet begins empty. Resolves with false when it could not be told what it is: it does not rest. */
+  async fetch(signal: AbortSignal): Promise<boolean> {
     try {
-      const download = await this.#client.get(this.resource, { signal });
+      const download = await this.#atRest(signal);
+      if (download === null) return false;
       this.#etag = download.etag;
       await download.saveTo(this.path);
     } catch (thrown) {
@@ -124,6 +137,19 @@ class LocalCopy {
       await writeFile(this.path, '');
     }
     this.#digest = await digestOf(this.path);
+    return true;
+  }
+
+  /** Under a tag that a condition can name; a weak one never matches, and without one the work of somebody else would be lost. */
+  async #atRest(signal: AbortSignal): Promise<FileDownload | null> {
+    const deadlineMs = performance.now() + REST_MS_MAX;
+    do {
+      const download = await this.#client.get(this.resource, { signal });
+      if (!download.etag.startsWith('W/')) return download;
+      download.cancel();
+      await delay(LOOK_EVERY_MS, undefined, { signal });
+    } while (performance.now() < deadlineMs);
+    return null;
   }
 
   /** What the command made of it. */
@@ -139,8 +165,7 @@ class LocalCopy {
 
   /** Only onto what was fetched: a program that went around the gateway may have changed it. */
   async putBack(lease: LeaseHandle, signal: AbortSignal): Promise<void> {
-    // A weak tag, of a file that somebody else changed a moment ago, never matches.
-    const condition = this.#etag === null ? { ifNoneMatch: '*' } : this.#etag.startsWith('W/') ? {} : { ifMatch: this.#etag };
+    const condition = this.#etag === null ? { ifNoneMatch: '*' } : { ifMatch: this.#etag };
     await lease.put(this.resource, { path: this.path }, { ...condition, signal });
   }
 }

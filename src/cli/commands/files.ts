@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { rename, rm, stat } from 'node:fs/promises';
+import { lstat, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Entry } from '../../client/contract/answers.ts';
+import type { FileDownload } from '../../client/download.ts';
 import type { WriteOptions } from '../../client/write-options.ts';
 import type { CommandContext } from '../command-context.ts';
 import { type ConnectionFlags, withClient } from '../connection.ts';
@@ -29,6 +30,8 @@ export interface MoveFlags extends WriteFlags {
 }
 
 const STANDARD_STREAM = '-';
+/** Opened by this name it would be emptied where it is a file, and the result would stand in it. */
+const STANDARD_OUTPUT = '/dev/stdout';
 
 /** Inside `fencegate exec` the SDK puts the lease of the environment to it. */
 export function putFile(context: CommandContext, local: string, target: string, flags: WriteFlags): Promise<number> {
@@ -49,14 +52,14 @@ export function putFile(context: CommandContext, local: string, target: string, 
   });
 }
 
-/** A local file is whole or not there: the bytes go to a name of their own first. */
 export function getFile(context: CommandContext, resource: string, target: string | undefined, flags: ReadFlags): Promise<number> {
   // Over HTTP that is a listing, which nobody wants in a file of that name.
   if (resource.endsWith('/')) throw new UsageError(`${printable(resource)} names a directory: fencegate ls shows what is in it`);
-  if (target === STANDARD_STREAM && flags.json === true)
+  const isOutput = target === STANDARD_STREAM || target === STANDARD_OUTPUT;
+  if (isOutput && flags.json === true)
     throw new UsageError('with - standard output is the file, and has no room for --json; name a local file, or leave one of them away');
   return withClient(context, flags, async (client, signal) => {
-    const local = await localTarget(resource, target);
+    const local = isOutput ? STANDARD_STREAM : await localTarget(resource, target);
     const { onProgress, end } = await transferProgress(context.screen, printable(resource));
     try {
       const download = await client.get(resource, { signal, onProgress });
@@ -64,15 +67,8 @@ export function getFile(context: CommandContext, resource: string, target: strin
         await pipeline(download.stream(), process.stdout, { end: false, signal });
         return EXIT.ok;
       }
-      const part = join(dirname(local), `.${basename(local)}.${randomUUID()}.part`);
-      try {
-        await download.saveTo(part);
-        await rename(part, local);
-        end();
-      } catch (thrown) {
-        await rm(part, { force: true });
-        throw ofLocal(thrown, part, local);
-      }
+      await save(download, local);
+      end();
       const { etag, sizeBytes } = download;
       if (flags.json === true) outJson(context.screen, { resource, local, etag, size_bytes: sizeBytes });
       else context.screen.out(`${printable(local)}  ${sizeBytes ?? '?'} bytes  ${etag}\n`);
@@ -81,6 +77,29 @@ export function getFile(context: CommandContext, resource: string, target: strin
       end();
     }
   });
+}
+
+/**
+ * A local file is whole or not there: the bytes go to a name of their own first, and take its place. What is no plain file (a device, a pipe, a link)
+ * is written into: nobody wants a file in place of /dev/null.
+ */
+async function save(download: FileDownload, local: string): Promise<void> {
+  if (!(await isReplaceable(local))) return download.saveTo(local);
+  const part = join(dirname(local), `.${basename(local)}.${randomUUID()}.part`);
+  try {
+    await download.saveTo(part);
+    await rename(part, local);
+  } catch (thrown) {
+    await rm(part, { force: true });
+    throw ofLocal(thrown, part, local);
+  }
+}
+
+async function isReplaceable(local: string): Promise<boolean> {
+  return lstat(local).then(
+    (facts) => facts.isFile(),
+    () => true,
+  );
 }
 
 /** Without a name the volumes. */
@@ -151,7 +170,6 @@ function ofLocal(thrown: unknown, part: string, local: string): unknown {
 }
 
 async function localTarget(resource: string, target: string | undefined): Promise<string> {
-  if (target === STANDARD_STREAM) return target;
   if (target === undefined) return nameOf(resource);
   const isDirectory = await stat(target).then(
     (facts) => facts.isDirectory(),

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EXIT } from '../exit-codes.ts';
+import { interruptible } from '../interruptible.ts';
 import { DemoClient } from './demo-client.ts';
 import { startGateway } from './demo-gateway.ts';
 import { say, sayAudit, sayCommands } from './narration.ts';
@@ -14,19 +15,21 @@ const TAKE_OVER_WAIT_MS = 10_000;
 
 /**
  * Tells the story that Fencegate is for, with real processes and real requests: a holder is frozen, its lease ends, another
- * takes over and writes, and the first one wakes up. Resolves with the exit code: 0 only when the late write was refused.
+ * takes over and writes, and the first one wakes up. Resolves with the exit code: 0 only when the late write was refused. Rejects with `Interrupted`.
  */
-export async function demo(): Promise<number> {
+export function demo(): Promise<number> {
+  return interruptible(told);
+}
+
+async function told(signal: AbortSignal): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), 'fencegate-demo-'));
   const endings: (() => Promise<void>)[] = [() => rm(directory, { recursive: true, force: true })];
-  const interrupted = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
   try {
     const gateway = await startGateway(directory);
     endings.push(() => gateway.stop());
-    return await story(gateway.url, endings, interrupted.signal);
+    return await story(gateway.url, endings, signal);
   } catch (thrown) {
-    if (interrupted.signal.aborted) return EXIT.failed;
+    if (signal.aborted) throw thrown;
     say(`The demo could not be finished: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
     return EXIT.failed;
   } finally {

@@ -4,7 +4,7 @@ import type { AuditFlags } from '../commands/audit.ts';
 import type { DoctorFlags } from '../commands/doctor.ts';
 import type { OrderFlags } from '../commands/fence.ts';
 import type { LeaseFlags } from '../commands/lease.ts';
-import { durationMs } from '../durations.ts';
+import { durationMs, timeMs } from '../durations.ts';
 import { duration, examples, group, type Run, wholeNumber, withAnswer } from './flags.ts';
 
 const RECORDS_DEFAULT = 20;
@@ -90,7 +90,7 @@ function addAudit(program: Command, context: CommandContext, run: Run): void {
 
 function timeOrAgo(text: string): string {
   const agoMs = durationMs(text);
-  const atMs = agoMs === null ? Date.parse(text) : Date.now() - agoMs;
-  if (Number.isNaN(atMs)) throw new InvalidArgumentError('Write a time as 2026-03-01T08:00:00Z, or how long ago as 10m.');
+  const atMs = agoMs === null ? timeMs(text) : Date.now() - agoMs;
+  if (atMs === null) throw new InvalidArgumentError('Write a time as 2026-03-01T08:00:00Z, or how long ago as 10m.');
   return new Date(atMs).toISOString();
 }

@@ -14,10 +14,10 @@ export function addFileCommands(program: Command, context: CommandContext, run: 
     .argument('<target>', 'VOL/PATH; with a slash at its end, a directory')
     .addHelpText('after', `${INSIDE}\n${examples('fencegate put q3.csv demo/ledger/q3.csv', 'make-report | fencegate put - demo/reports/today.txt')}`)
     .action((local: string, target: string, flags: WriteFlags) =>
-      run(async () => (await import('../commands/files.ts')).putFile(context, local, target, flags)),
+      run(async () => (await import('../commands/files.ts')).putFile(context, local, target, flags), 'writes'),
     );
   withAnswer(program.command('get'))
-    .description('read a file; a local file that is replaced is so as a whole')
+    .description('read a file; a local file is replaced as a whole, a link, device or pipe written into')
     .argument('<resource>', 'VOL/PATH')
     .argument('[local]', 'local file or directory; - is standard output, without --json; default: the same name here')
     .addHelpText('after', examples('fencegate get demo/ledger/2026-q1.csv', 'fencegate get demo/ledger/2026-q1.csv - | head'))
@@ -35,7 +35,9 @@ export function addFileCommands(program: Command, context: CommandContext, run: 
     .description('delete a file, or an empty directory (with a slash at its end)')
     .argument('<resource>', 'VOL/PATH')
     .addHelpText('after', `${INSIDE}\n${examples('fencegate rm demo/ledger/old.csv', 'fencegate rm demo/ledger/empty/')}`)
-    .action((resource: string, flags: WriteFlags) => run(async () => (await import('../commands/files.ts')).removeFile(context, resource, flags)));
+    .action((resource: string, flags: WriteFlags) =>
+      run(async () => (await import('../commands/files.ts')).removeFile(context, resource, flags), 'writes'),
+    );
   withAnswer(program.command('mv'))
     .description('move a file within its volume')
     .argument('<from>', 'VOL/PATH')
@@ -44,7 +46,7 @@ export function addFileCommands(program: Command, context: CommandContext, run: 
     .option('--wait <duration>', WAIT, duration)
     .addHelpText('after', `${INSIDE}\n${examples('fencegate mv demo/ledger/draft.csv demo/ledger/final.csv')}`)
     .action((from: string, to: string, flags: MoveFlags) =>
-      run(async () => (await import('../commands/files.ts')).moveFile(context, from, to, flags)),
+      run(async () => (await import('../commands/files.ts')).moveFile(context, from, to, flags), 'writes'),
     );
 }
 

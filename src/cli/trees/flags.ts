@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { durationMs } from '../durations.ts';
 
-/** Hands a command to the one place that runs it and turns what it throws into an exit code. */
-export type Run = (command: () => Promise<number>) => Promise<void>;
+/** Hands a command to the one place that runs it and turns what it throws into an exit code. Default: it reads. */
+export type Run = (command: () => Promise<number>, does?: 'reads' | 'writes') => Promise<void>;
 
 export const JSON_FLAG = 'print JSON, for scripts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { durationMs, shownDuration } from '../../../src/cli/durations.ts';
+import { durationMs, shownDuration, timeMs } from '../../../src/cli/durations.ts';
 
 describe('durations on the command line', () => {
   it.each([
@@ -38,5 +38,30 @@ describe('durations on the command line', () => {
     [3_725_000, '1h 2m'],
   ])('%d ms is shown as %s', (ms, text) => {
     expect(shownDuration(ms)).toBe(text);
+  });
+});
+
+describe('times on the command line', () => {
+  it.each([
+    ['2026-03-01T08:00:00Z', '2026-03-01T08:00:00.000Z'],
+    ['2026-03-01t08:00:00.25z', '2026-03-01T08:00:00.250Z'],
+    ['2026-03-01 08:00:00+02:00', '2026-03-01T06:00:00.000Z'],
+    ['2028-02-29T23:59:59-00:30', '2028-03-01T00:29:59.000Z'],
+  ])('%s is %s', (text, iso) => {
+    expect(new Date(timeMs(text) ?? Number.NaN).toISOString()).toBe(iso);
+  });
+
+  it.each([
+    '10',
+    'last 5',
+    '2026-03-01',
+    '2026-03-01T08:00:00',
+    '2026-03-01T08:00Z',
+    '2026-02-29T08:00:00Z',
+    '2026-13-01T08:00:00Z',
+    '1 Mar 2026',
+    '',
+  ])('%j is none: nobody can know what was meant', (text) => {
+    expect(timeMs(text)).toBeNull();
   });
 });

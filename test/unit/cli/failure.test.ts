@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { failureOf } from '../../../src/cli/failure.ts';
+import { failureOf as failureOfCommand } from '../../../src/cli/failure.ts';
 import { Interrupted } from '../../../src/cli/interruptible.ts';
 import { UsageError } from '../../../src/cli/usage-error.ts';
 import { STATUS_BY_CODE } from '../../../src/client/contract/codes.ts';
@@ -9,6 +9,9 @@ import { ConfigError } from '../../../src/config/problems.ts';
 
 const refusal = (code: FencegateErrorCode): FencegateError =>
   new FencegateError(code, { detail: 'No.', status: isErrorCode(code) ? STATUS_BY_CODE[code] : null, requestId: 'req_1' });
+
+/** Of a command that writes. */
+const failureOf = (thrown: unknown) => failureOfCommand(thrown, true);
 
 describe('how a command fails', () => {
   it.each([
@@ -29,6 +32,12 @@ describe('how a command fails', () => {
     ['forbidden', 77],
     ['ttl_out_of_range', 64],
     ['not_found', 1],
+    ['is_a_directory', 65],
+    ['rate_limited', 69],
+    ['too_many_leases', 69],
+    ['too_many_sessions', 69],
+    ['too_many_uploads', 69],
+    ['not_lease_owner', 77],
   ] as const)('%s is exit code %d', (code, exitCode) => {
     expect(failureOf(refusal(code))?.exitCode).toBe(exitCode);
   });
@@ -36,6 +45,14 @@ describe('how a command fails', () => {
   it('every code of the gateway is one of the documented exit codes', () => {
     const codes = Object.keys(STATUS_BY_CODE).filter(isErrorCode);
     expect(new Set(codes.map((code) => failureOf(refusal(code))?.exitCode))).toEqual(new Set([1, 64, 65, 69, 70, 75, 77]));
+  });
+
+  it('a command that writes nothing never says that a write was refused: it could not be done', () => {
+    const codes = Object.keys(STATUS_BY_CODE).filter(isErrorCode);
+    expect(codes.filter((code) => failureOfCommand(refusal(code), false)?.exitCode === 65)).toEqual([]);
+    for (const code of ['is_a_directory', 'symbolic_link', 'special_file', 'not_a_directory'] as const)
+      expect(failureOfCommand(refusal(code), false)?.exitCode).toBe(1);
+    expect(failureOfCommand(refusal('forbidden'), false)?.exitCode).toBe(77);
   });
 
   it('says what is wrong, which request it was, and what to do next', () => {
