@@ -168,7 +168,7 @@ export class Acquiring {
     if (lease.holds.size > LIMITS.holdsPerLeaseMax)
       throw refuse('too_many_leases', `A lease has at most ${LIMITS.holdsPerLeaseMax} holds.`, { holds_max: LIMITS.holdsPerLeaseMax });
     if (lease.phase === 'held' && request.mode === 'exclusive' && lease.told?.mode === 'shared') {
-      await converting.upgradeWithin(lease, request.waitMs ?? request.maxWaitMs ?? Number.POSITIVE_INFINITY, signal);
+      await converting.upgradeWithin(lease, holdId, request.waitMs ?? request.maxWaitMs ?? Number.POSITIVE_INFINITY, signal);
     } else if (request.mode === 'exclusive' && lease.mode === 'shared') {
       throw refuse('overlapping_lease', 'The session already waits for this resource in shared mode.', { lease_ref: lease.leaseRef });
     }

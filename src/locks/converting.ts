@@ -17,6 +17,9 @@ export interface ConvertingDeps {
   readonly assertContact: () => void;
 }
 
+/** Whoever was answered that the upgrade waits, and polls the lease: asks until it is over or given up by name. */
+const POLL = {};
+
 /** Upgrade and downgrade of a held lease (R21). An upgrade is a grant with a new token; a downgrade keeps its number. */
 export class Converting {
   readonly #deps: ConvertingDeps;
@@ -31,29 +34,23 @@ export class Converting {
     this.#deps.assertContact();
     if (mode === 'shared') await this.#downgrade(caller, lease, signal);
     else if (lease.told?.mode === 'shared' || lease.downgrade !== null) {
-      await this.#begin(lease, signal);
-      await this.#keepWish(caller, lease);
+      await this.#asking(caller, lease, async () => {
+        await this.#begin(lease, signal);
+        await this.#keepWish(caller, lease);
+      });
     }
   }
 
-  /** The upgrade that acquiring again in a stronger mode means: given up when it does not succeed within `waitMs`. */
-  async upgradeWithin(lease: Lease, waitMs: number, signal: AbortSignal): Promise<void> {
-    const { clock, desk } = this.#deps;
-    const untilMs = clock.monotonicMs() + waitMs;
-    await this.#begin(lease, signal);
-    while (lease.upgrading) {
-      const restMs = untilMs - clock.monotonicMs();
-      const outcome =
-        restMs <= 0 && lease.stands ? 'time' : await waitForChange(lease, clock, lease.stands ? restMs : Number.POSITIVE_INFINITY, signal);
-      desk.now();
-      if (outcome === 'changed' || !lease.upgrading) continue;
-      this.#giveUp(lease, lease.terms.caller);
-      if (outcome === 'aborted') throw signal.reason;
-      throw notUpgraded(lease, 'Other readers still hold the resource.');
-    }
-    await this.#settled(lease, signal);
-    // Given up by another request of the session, or over because the gateway stops: then it is not what was asked for.
-    if (lease.phase === 'held' && lease.told?.mode === 'shared') throw notUpgraded(lease, 'The upgrade was given up.');
+  /** The upgrade that acquiring again with a hold in a stronger mode means: nobody asks for it after `waitMs`, unless others of the session do. */
+  upgradeWithin(lease: Lease, holdId: string, waitMs: number, signal: AbortSignal): Promise<void> {
+    return this.#asking(lease.terms.caller, lease, async () => {
+      const untilMs = this.#deps.clock.monotonicMs() + waitMs;
+      await this.#begin(lease, signal);
+      await this.#whileUpgrading(lease, holdId, untilMs, signal);
+      await this.#settled(lease, signal);
+      // Given up by another request of the session, or over because the gateway stops: then it is not what was asked for.
+      if (lease.phase === 'held' && lease.told?.mode === 'shared') throw notUpgraded(lease, 'The upgrade was given up.');
+    });
   }
 
   /** The gateway stops: upgrades that wait are over like all waits, and none begins. The journal has the wish, so the next start says so, too. */
@@ -68,13 +65,43 @@ export class Converting {
     }
   }
 
+  /** An upgrade lasts as long as anybody asks for it, and what became of it is known until the last of them was told. */
+  async #asking(caller: Caller | null, lease: Lease, wait: () => Promise<void>): Promise<void> {
+    const asker = {};
+    lease.upgradeAskers.add(asker);
+    try {
+      await wait();
+    } finally {
+      lease.upgradeAskers.delete(asker);
+      if (lease.upgradeAskers.size === 0) {
+        if (lease.upgrading) this.#giveUp(lease, caller);
+        lease.forgetConversion();
+      }
+    }
+  }
+
+  async #whileUpgrading(lease: Lease, holdId: string, untilMs: number, signal: AbortSignal): Promise<void> {
+    const { clock, desk } = this.#deps;
+    while (lease.upgrading) {
+      const restMs = untilMs - clock.monotonicMs();
+      const outcome =
+        restMs <= 0 && lease.stands ? 'time' : await waitForChange(lease, clock, lease.stands ? restMs : Number.POSITIVE_INFINITY, signal);
+      desk.now();
+      if (!lease.upgrading) continue;
+      if (!lease.holds.has(holdId)) throw notUpgraded(lease, 'The hold was released.');
+      if (outcome === 'aborted') throw signal.reason;
+      if (outcome === 'time') throw notUpgraded(lease, 'Other readers still hold the resource.');
+    }
+  }
+
   async #begin(lease: Lease, signal: AbortSignal): Promise<void> {
-    // What became of the one before is told first.
-    if (lease.givingWay) return this.#settled(lease, signal);
+    // What became of the one before is told first; one that is decided is the one that is asked for.
+    if (lease.givingWay || lease.becomesExclusive) return this.#settled(lease, signal);
     if (lease.upgrading) return;
     if (this.#draining) throw new GatewayError('draining', { detail: 'The gateway is going down.', retryAfterMs: 1_000 });
     const { clock, coordinator } = this.#deps;
     lease.forgetConversion();
+    lease.upgradeAskers.delete(POLL);
     lease.upgrade = { askedMs: clock.monotonicMs(), askedAt: rfc3339(clock.wallMs()) };
     lease.stands = false;
     if (!coordinator.upgrade(lease)) {
@@ -91,11 +118,16 @@ export class Converting {
     // Whoever gives up an upgrade has no use for what became of it.
     lease.forgetConversion();
     if (lease.mode === 'exclusive') this.#deps.desk.downgrade(lease, caller);
-    await this.#settled(lease, signal);
+    try {
+      await this.#settled(lease, signal);
+    } finally {
+      lease.forgetConversion();
+    }
   }
 
   #giveUp(lease: Lease, caller: Caller | null): void {
     lease.upgrade = null;
+    lease.upgradeAskers.delete(POLL);
     this.#deps.coordinator.cancelUpgrade(lease);
     // Should the journal refuse, a lease that comes back says that its upgrade is over: so it is.
     if (lease.upgradeKept) this.#kept(caller, lease).catch(() => undefined);
@@ -104,13 +136,9 @@ export class Converting {
 
   /** Before it is answered that the upgrade waits: a restart ends it like every wait, and who polls the lease then is to learn that. */
   async #keepWish(caller: Caller, lease: Lease): Promise<void> {
-    if (!lease.upgrading || lease.upgradeKept) return;
-    try {
-      await this.#kept(caller, lease);
-    } catch (thrown) {
-      if (lease.upgrading) this.#giveUp(lease, caller);
-      throw thrown;
-    }
+    if (!lease.upgrading) return;
+    if (!lease.upgradeKept) await this.#kept(caller, lease);
+    if (lease.upgrading) lease.upgradeAskers.add(POLL);
   }
 
   async #kept(caller: Caller | null, lease: Lease): Promise<void> {
@@ -118,14 +146,12 @@ export class Converting {
     if (told !== null && terms.session !== null) await this.#deps.ledger.kept(lease, terms.session, told, null, caller);
   }
 
-  /** Until a decided conversion may be told; a failure is thrown once. */
+  /** Until a decided conversion may be told; its failure is thrown. */
   async #settled(lease: Lease, signal: AbortSignal): Promise<void> {
     while (lease.phase === 'held' && undecided(lease)) {
       if ((await waitForChange(lease, this.#deps.clock, Number.POSITIVE_INFINITY, signal)) === 'aborted') throw signal.reason;
     }
-    const { failure } = lease;
-    lease.forgetConversion();
-    if (failure !== null) throw failure;
+    if (lease.failure !== null) throw lease.failure;
   }
 }
 

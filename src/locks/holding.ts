@@ -27,7 +27,7 @@ export class Holding {
     if (taken === undefined || lease.holds.size === 1) return null;
     lease.holds.delete(taken);
     // Whoever waits with it is answered.
-    if (lease.phase !== 'held') lease.changed();
+    if (lease.phase !== 'held' || lease.upgrading) lease.changed();
     return this.#kept(caller, lease);
   }
 

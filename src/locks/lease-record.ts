@@ -110,6 +110,8 @@ export class Lease implements Claim, Timed {
   decided: DecidedEnd | null = null;
   /** A shared lease asks to become exclusive. */
   upgrade: { readonly askedMs: number; readonly askedAt: string } | null = null;
+  /** Who asks for its upgrade, and is to be told what became of it. */
+  readonly upgradeAskers = new Set<object>();
   /** The journal says that its upgrade waits. */
   upgradeKept = false;
   /** Its upgrade waited when the gateway was restarted, and is over like every wait. */
@@ -194,9 +196,14 @@ export class Lease implements Claim, Timed {
     return this.upgrade !== null;
   }
 
+  /** Its upgrade is decided and may not be told yet. */
+  get becomesExclusive(): boolean {
+    return this.mode === 'exclusive' && this.told?.mode === 'shared';
+  }
+
   /** From the request to become exclusive until what came of it may be told: decided is not yet told. */
   get becomingExclusive(): boolean {
-    return this.phase === 'held' && (this.upgrading || this.givingWay || (this.mode === 'exclusive' && this.told?.mode === 'shared'));
+    return this.phase === 'held' && (this.upgrading || this.givingWay || this.becomesExclusive);
   }
 
   /** What became of an earlier conversion is said no more: another one begins. */
