@@ -74,12 +74,13 @@ export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<
     if (!upgradeBegins(this.#parties, claim, entries)) return false;
     for (const entry of entries) this.#decide(entry);
     if (entries.some((entry) => entry.upgrader === claim)) claim.waits();
+    this.#inherit([...entries, ...this.#rekeyed(this.#parties.of(claim.party))]);
     this.#deadlocks.check(claim.party);
     return true;
   }
 
   cancelUpgrade(claim: C): void {
-    for (const entry of upgradeGivenUp(this.#parties, claim, this.#places.get(claim)?.taken ?? [])) this.#decide(entry);
+    for (const entry of upgradeGivenUp(this.#parties, claim, this.#places.get(claim)?.taken ?? [])) this.#changed(entry);
   }
 
   downgrade(claim: C): void {
@@ -248,6 +249,7 @@ export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<
     const place = this.#places.get(claim);
     if (place === undefined || place.taken.some((entry) => entry.holderCount > 1)) return;
     upgradeDone(this.#parties, claim, place.taken);
+    this.#inherit(place.taken);
     this.#grant(claim, place);
   }
 
@@ -276,7 +278,7 @@ export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<
   }
 
   #rekeyed(party: PartyPlaces<C>): readonly ResourceEntry<C>[] {
-    return party.waiting.size === 0 ? [] : rekeyWaits(party, (entry) => this.#decide(entry));
+    return rekeyWaits(party, (entry) => this.#decide(entry));
   }
 
   #entry(resource: Resource): ResourceEntry<C> {

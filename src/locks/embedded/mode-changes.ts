@@ -8,7 +8,10 @@ import type { ResourceEntry } from './resource-entry.ts';
 export function upgradeBegins<C extends Claim>(parties: Parties<C>, claim: C, entries: readonly ResourceEntry<C>[]): boolean {
   if (entries.some(({ upgrader }) => upgrader !== null)) return false;
   parties.of(claim.party).upgrading.add(claim);
-  for (const entry of entries) entry.upgrader = claim;
+  for (const entry of entries) {
+    entry.upgrader = claim;
+    entry.upgraderPriority = claim.priority;
+  }
   return true;
 }
 

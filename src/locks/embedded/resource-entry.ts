@@ -22,13 +22,15 @@ export class ResourceEntry<C extends Claim> implements ResourceLook<C> {
   #exclusive = 0;
   #sequence = 0;
   upgrader: C | null = null;
+  /** The priority in force with which it waits for the other holders: its own, or one that it inherited. */
+  upgraderPriority = -1;
   mark: FencingToken | null = null;
   foreign: readonly string[] = [];
   heldBackUntilMs = 0;
   holdBackTimer: Timer | null = null;
   closed = false;
-  /** The priority that its holders have inherited from its line; -1: none. */
-  inheritedPriority = -1;
+  /** The priorities that its holders have inherited from its line, and all but the upgrader from that one; -1: none. */
+  inherited = { line: -1, upgrade: -1 };
   /** Set while the entry is being decided: a change from inside asks for another turn instead of nesting. */
   deciding = false;
   again = false;
@@ -54,6 +56,15 @@ export class ResourceEntry<C extends Claim> implements ResourceLook<C> {
 
   eachHolder(): Iterable<C> {
     return this.#holders;
+  }
+
+  /** The highest priority of those whom a holder keeps waiting; -1: nobody. Who asks to become exclusive waits for all others, not for itself. */
+  priorityBehind(itUpgrades: boolean): number {
+    return Math.max(this.line.topPriority(), itUpgrades ? -1 : this.upgradePriority);
+  }
+
+  get upgradePriority(): number {
+    return this.upgrader === null ? -1 : this.upgraderPriority;
   }
 
   /** Who asks to become exclusive waits like everybody in the line, and before them. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { settle } from '../../support/fake-clock.ts';
-import { anybody, LockLab, resource } from '../../support/lock-lab.ts';
+import { anybody, LockLab, never, resource } from '../../support/lock-lab.ts';
 
 const [A, B, C] = [resource('a'), resource('b'), resource('c')];
 
@@ -57,5 +57,45 @@ describe('priorities', () => {
     await lab.during(lab.acquire(B, { waitMs: 1, clientId: 'before' }), 5, 1);
     await lab.during(lab.acquire(B, { waitMs: 1, clientId: 'low', sessionId: low }), 5, 1);
     expect(await order(lab, B)).toEqual(['low', 'before']);
+  });
+
+  it('of an upgrade pass to the readers that it waits for, with what it inherited itself, and back again when it is given up', async () => {
+    const lab = new LockLab();
+    const LONG = { ttlMs: 3_600_000 };
+    const [reader, upgrader] = [await session(lab), await session(lab)];
+    await lab.acquire(A, { mode: 'shared', sessionId: reader, priority: 0, ...LONG });
+    const { leaseId } = await lab.acquire(A, { mode: 'shared', sessionId: upgrader, priority: 6, ...LONG });
+    await lab.acquire(C, { sessionId: upgrader, priority: 0, ...LONG });
+    await lab.acquire(B, LONG);
+    await lab.during(lab.acquire(B, { waitMs: 1, clientId: 'before', priority: 5, ...LONG }), 5, 1);
+    await lab.during(lab.acquire(B, { waitMs: 1, clientId: 'urgent', priority: 8, ...LONG }), 5, 1);
+    await lab.during(lab.acquire(B, { waitMs: 1, clientId: 'reader', priority: 0, sessionId: reader, ...LONG }), 5, 1);
+    expect(await order(lab, B)).toEqual(['urgent', 'before', 'reader']);
+    const convert = (mode: 'shared' | 'exclusive') => lab.locks.service.convert(anybody, leaseId, mode, never);
+    for (const round of ['first', 'again']) {
+      await convert('exclusive');
+      expect([round, await order(lab, B)]).toEqual([round, ['urgent', 'reader', 'before']]);
+      const vip = new AbortController();
+      lab.acquire(C, { waitMs: 60_000, priority: 9, ...LONG }, anybody, vip.signal).catch(() => undefined);
+      await settle();
+      expect([round, await order(lab, B)]).toEqual([round, ['reader', 'urgent', 'before']]);
+      vip.abort(new Error('gone'));
+      await settle();
+      expect([round, await order(lab, B)]).toEqual([round, ['urgent', 'reader', 'before']]);
+      await convert('shared');
+      expect([round, await order(lab, B)]).toEqual([round, ['urgent', 'before', 'reader']]);
+    }
+  });
+
+  it('of an upgrade are not what its own session waits with elsewhere', async () => {
+    const lab = new LockLab();
+    const mine = await session(lab);
+    const { leaseId } = await lab.acquire(A, { mode: 'shared', sessionId: mine, priority: 9 });
+    await lab.acquire(A, { mode: 'shared', ttlMs: 3_600_000 });
+    await lab.acquire(B);
+    await lab.during(lab.acquire(B, { waitMs: 1, clientId: 'before' }), 5, 1);
+    await lab.during(lab.acquire(B, { waitMs: 1, clientId: 'mine', priority: 0, sessionId: mine, ttlMs: 3_600_000 }), 5, 1);
+    await lab.locks.service.convert(anybody, leaseId, 'exclusive', never);
+    expect(await order(lab, B)).toEqual(['before', 'mine']);
   });
 });

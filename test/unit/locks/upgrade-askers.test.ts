@@ -5,12 +5,16 @@ import { anybody, type LockLab, never, resource, tokenOf } from '../../support/l
 
 /** Several requests of one session that ask for the same upgrade: it lasts as long as one of them does. */
 
-const A = resource('a');
+const [A, B] = [resource('a'), resource('b')];
 const LONG = { ttlMs: 3_600_000 };
 const convert = (lab: LockLab, leaseId: string, mode: 'shared' | 'exclusive') => lab.locks.service.convert(anybody, leaseId, mode, never);
 
+async function session(lab: LockLab): Promise<string> {
+  return (await lab.locks.service.createSession(anybody, { ...LONG, clientId: null })).sessionId;
+}
+
 async function twoReaders(lab: LockLab) {
-  const { sessionId } = await lab.locks.service.createSession(anybody, { ...LONG, clientId: null });
+  const sessionId = await session(lab);
   const mine = await lab.acquire(A, { mode: 'shared', sessionId, ...LONG });
   const other = await lab.acquire(A, { mode: 'shared', ...LONG });
   return { sessionId, mine, other };
@@ -89,6 +93,21 @@ describe.each(COORDINATORS)('an upgrade that several requests of a session ask f
     await lab.locks.endAll('shutdown', null);
     expect(await Promise.all(both.map(({ ended }) => ended))).toEqual(['lock_not_acquired', 'lock_not_acquired']);
     expect(await lab.lease(mine.leaseId)).toMatchObject({ mode: 'shared', queuePosition: null, reason: 'upgrade_lost' });
+  });
+
+  it('that gives way to a deadlock says so to each of them, and to who polls', async () => {
+    const lab = new LockLab();
+    const [s1, s2] = [await session(lab), await session(lab)];
+    const mine = await lab.acquire(A, { mode: 'shared', sessionId: s1, priority: 1, ...LONG });
+    await lab.acquire(A, { mode: 'shared', sessionId: s2, ...LONG });
+    await lab.acquire(B, { sessionId: s1, ...LONG });
+    await convert(lab, mine.leaseId, 'exclusive');
+    const both = [upgrading(lab, s1, 'u1'), upgrading(lab, s1, 'u2')];
+    await settle();
+    lab.acquire(B, { sessionId: s2, waitMs: 60_000, ...LONG }).catch(() => undefined);
+    await lab.clock.advanceAsync(500);
+    expect(await Promise.all(both.map(({ ended }) => ended))).toEqual(['deadlock', 'deadlock']);
+    expect(await lab.lease(mine.leaseId)).toMatchObject({ mode: 'shared', queuePosition: null, reason: 'deadlock', holdCount: 1 });
   });
 
   it('that is decided and not yet durable is the one that is asked for', async () => {
