@@ -5,7 +5,7 @@ import { httpSettings } from './composition/http-settings.ts';
 import { lifecycle } from './composition/lifecycle.ts';
 import { observeRequests } from './composition/observe-requests.ts';
 import { Stopping } from './composition/stopping.ts';
-import { tellKeyedPart } from './composition/tell-keyed-part.ts';
+import { tellHead, tellKeyedPart } from './composition/tell-audit-chain.ts';
 import { volumesOf } from './composition/volumes.ts';
 import type { Authenticator } from './config/authenticate.ts';
 import type { Config } from './config/config.ts';
@@ -47,6 +47,7 @@ export async function compose(config: Config, { logger, authenticator }: Parts, 
   const opened = await openJournal({ dataDirectory, clock, random, takeoverAfterMs, auditKeys: readAuditKeys(config), retention });
   const { start, takeOver } = opened;
   tellKeyedPart(opened.keyedPart, logger);
+  tellHead(clock, opened.journal, logger);
   const readiness = () => volumes.all().map((volume) => readinessOf(volume));
   const metrics = gatewayMetrics({
     coordinator: () => coordinator(),

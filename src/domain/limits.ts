@@ -113,6 +113,7 @@ export const LIMITS = {
   journalSizeLimitBytes: 67_108_864,
   journalCheckpointEveryMs: 15_000,
   journalMaintenanceEveryMs: 60_000,
+  auditHeadToldEveryMs: 60_000,
   journalMaintenanceRowsMax: 1_000,
   journalIntentsKeptMs: 86_400_000,
   /** How many records one short read transaction of an audit query may look at. */
