@@ -142,6 +142,11 @@ export const LIMITS = {
   litterMax: 10_000,
   /** How long a hung volume is left alone before one call tries it again. */
   volumeCanaryMs: 2_000,
+  /** While a call of a local volume is under way for longer, looks are not made on the main thread. */
+  volumeLateMs: 100,
+  /** How often a local volume in use is touched, to see that its disk answers; and how old the last answer may be for looks on the main thread. */
+  volumeTouchEveryMs: 500,
+  volumeTouchAgeMsMax: 1_000,
   stagedBytesPerPrincipalDefault: 1_099_511_627_776,
   versionStampTriesMax: 8,
   /** A large upload is synced every so often, so that the sync in its commit section is short. */

@@ -15,6 +15,8 @@ export interface FileCalls {
   readonly local: boolean;
   /** False where the volume is told to drop attributes, and where the library for them is not installed: then the three calls below do nothing. */
   readonly keepsAttributes: boolean;
+  /** A directory of the gateway's own, at which the volume is touched from now on to see whether it answers. */
+  touchAt(directory: Descriptor): void;
   /** An absolute path, at start: the root of a volume. */
   openPath(path: string, flags: number): Promise<Descriptor>;
   open(at: At, flags: number, mode?: number): Promise<Descriptor>;
@@ -88,8 +90,12 @@ class Calls implements FileCalls {
   #open(uses: readonly Descriptor[], path: string | Buffer, flags: number, mode?: number): Promise<Descriptor> {
     const opened = async (): Promise<Descriptor> => new Descriptor(await pool.open(path, flags, mode));
     const late = (descriptor: Descriptor): void => void descriptor.end(() => fs.close(descriptor.fd, () => undefined));
-    if ((flags & MAY_CHANGE) !== 0) return this.#route.change(uses, opened, late);
+    if ((flags & MAY_CHANGE) !== 0) return this.#route.change(uses, opened, { late });
     return this.#route.look(uses, () => new Descriptor(fs.openSync(path, flags, mode)), opened, late);
+  }
+
+  touchAt(directory: Descriptor): void {
+    this.#route.touchAt(directory);
   }
 
   openPath(path: string, flags: number): Promise<Descriptor> {
@@ -109,7 +115,7 @@ class Calls implements FileCalls {
   }
 
   fstat(descriptor: Descriptor): Promise<fs.BigIntStats> {
-    return this.#route.look(
+    return this.#route.lookAtHeld(
       [descriptor],
       () => fs.fstatSync(descriptor.fd, { bigint: true }),
       () => pool.fstat(descriptor.fd, { bigint: true }),
@@ -141,11 +147,7 @@ class Calls implements FileCalls {
   }
 
   statfs(directory: Descriptor): Promise<fs.BigIntStatsFs> {
-    return this.#route.look(
-      [directory],
-      () => fs.statfsSync(procFd(directory), { bigint: true }),
-      () => pool.statfs(procFd(directory), { bigint: true }),
-    );
+    return this.#route.pooled([directory], () => pool.statfs(procFd(directory), { bigint: true }));
   }
 
   read(descriptor: Descriptor, into: Uint8Array, position: number): Promise<number> {
@@ -245,7 +247,7 @@ class Calls implements FileCalls {
 
   reflink(from: Descriptor, to: At): Promise<void> {
     const { COPYFILE_EXCL, COPYFILE_FICLONE_FORCE } = fs.constants;
-    return this.#route.pooled([from, to.dir], () => pool.copyFile(procFd(from), procPath(to), COPYFILE_EXCL | COPYFILE_FICLONE_FORCE));
+    return this.#route.change([from, to.dir], () => pool.copyFile(procFd(from), procPath(to), COPYFILE_EXCL | COPYFILE_FICLONE_FORCE));
   }
 
   openDirectory(directory: Descriptor): Promise<fs.Dir> {
@@ -258,7 +260,11 @@ class Calls implements FileCalls {
   }
 
   async readDirectory(open: fs.Dir): Promise<Buffer | null> {
-    const entry = this.local ? open.readSync() : await this.#route.pooled([], () => open.read());
+    const entry = await this.#route.look(
+      [],
+      () => open.readSync(),
+      () => open.read(),
+    );
     return entry === null ? null : (entry.name as unknown as Buffer);
   }
 

@@ -17,12 +17,26 @@ export interface LaneOptions {
   readonly clock: Clock;
 }
 
+export interface LaneCall<T> {
+  /** Gets the result of a call that came back after its deadline (an opened descriptor must be closed). */
+  readonly late?: ((value: T) => void) | undefined;
+  readonly deadlineMs?: number | undefined;
+  /** It changes the volume. A file system that is frozen answers looks and lets no change through. */
+  readonly changes?: boolean;
+  /** False: its answer does not show that changes go through, so it is no canary once one of them hung. */
+  readonly proves?: boolean;
+  /** It reached the disk when it succeeds. */
+  readonly reachesDisk?: boolean;
+}
+
 interface Task {
   stage: 'waiting' | 'running' | 'over';
+  startedMs: number;
   /** Resolves when the kernel has let go of a running call. */
   ended: Promise<void> | null;
   timer: Timer | null;
   readonly canary: boolean;
+  readonly changes: boolean;
   readonly start: () => void;
   readonly reject: (thrown: unknown) => void;
 }
@@ -30,10 +44,15 @@ interface Task {
 export class Lane {
   readonly #options: LaneOptions;
   readonly #queue = new Set<Task>();
-  #inFlight = 0;
+  /** In the order of their start, until the kernel has let go of them. */
+  readonly #running = new Set<Task>();
   /** Calls that ran over their deadline and are still in the kernel. */
   #hung = 0;
   #openUntilMs: number | null = null;
+  /** What opened the breaker was a change, so only a call that proves something of changes closes it. */
+  #changesHang = false;
+  /** When the last call began that reached the disk. */
+  #reachedMs = -Infinity;
   /** One canary at a time, until it has really ended: else a volume that stays hung would eat one thread more with each of them. */
   #canaryRuns = false;
 
@@ -42,7 +61,7 @@ export class Lane {
   }
 
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#running.size;
   }
 
   get queued(): number {
@@ -55,27 +74,43 @@ export class Lane {
     return this.#canaryRuns || this.#options.clock.monotonicMs() < this.#openUntilMs ? 'open' : 'half_open';
   }
 
+  /** It is time for a canary, and no other call than one that proves something of changes can be it. */
+  get wantsProof(): boolean {
+    return this.#changesHang && this.breaker === 'half_open';
+  }
+
+  /** How long ago the last call began that reached the disk. */
+  get reachedAgoMs(): number {
+    return this.#options.clock.monotonicMs() - this.#reachedMs;
+  }
+
+  /** The breaker is closed, and no call takes longer than one on a disk that is well. */
+  get isQuick(): boolean {
+    const [oldest] = this.#running;
+    return this.#openUntilMs === null && (oldest === undefined || this.#options.clock.monotonicMs() - oldest.startedMs < LIMITS.volumeLateMs);
+  }
+
   /**
    * Runs `call` when there is room. Rejects with `LaneError` when the breaker is open, the queue is full, or the deadline passes;
-   * a call that was still waiting is then never made. `late` gets the result of a call that came back after its deadline
-   * (an opened descriptor must be closed).
+   * a call that was still waiting is then never made.
    */
-  run<T>(call: () => Promise<T>, late?: (value: T) => void, deadlineMs = this.#options.deadlineMs): Promise<T> {
-    const refused = this.#refusal();
+  run<T>(call: () => Promise<T>, options: LaneCall<T> = {}): Promise<T> {
+    const refused = this.#refusal(options.proves ?? true);
     if (refused !== null) return Promise.reject(refused);
     return new Promise<T>((resolve, reject) => {
       const canary = this.#openUntilMs !== null;
-      const task: Task = { stage: 'waiting', ended: null, timer: null, canary, reject, start: () => this.#start(task, call, resolve, late) };
+      const start = (): void => this.#start(task, call, resolve, options);
+      const task: Task = { stage: 'waiting', startedMs: 0, ended: null, timer: null, canary, changes: options.changes ?? false, reject, start };
       if (canary) this.#canaryRuns = true;
-      task.timer = this.#options.clock.after(deadlineMs, () => this.#overdue(task));
-      if (canary || this.#inFlight < this.#options.inFlightMax) task.start();
+      task.timer = this.#options.clock.after(options.deadlineMs ?? this.#options.deadlineMs, () => this.#overdue(task));
+      if (canary || this.#running.size < this.#options.inFlightMax) task.start();
       else this.#queue.add(task);
     });
   }
 
-  #refusal(): LaneError | null {
+  #refusal(proves: boolean): LaneError | null {
     const { clock, queueMax, volume } = this.#options;
-    if (this.breaker === 'open') {
+    if (this.breaker === 'open' || (this.#changesHang && !proves)) {
       const leftMs = (this.#openUntilMs ?? 0) - clock.monotonicMs();
       return new LaneError(`The volume ${volume} does not answer.`, Math.max(LIMITS.volumeCanaryMs / 2, leftMs), null);
     }
@@ -83,12 +118,14 @@ export class Lane {
     return null;
   }
 
-  #start<T>(task: Task, call: () => Promise<T>, resolve: (value: T) => void, late: ((value: T) => void) | undefined): void {
+  #start<T>(task: Task, call: () => Promise<T>, resolve: (value: T) => void, { late, reachesDisk }: LaneCall<T>): void {
     task.stage = 'running';
-    this.#inFlight += 1;
+    task.startedMs = this.#options.clock.monotonicMs();
+    this.#running.add(task);
     task.ended = call().then(
       (value) => {
         this.#end(task);
+        if (reachesDisk === true) this.#reachedMs = Math.max(this.#reachedMs, task.startedMs);
         if (task.stage === 'over') late?.(value);
         else resolve(value);
       },
@@ -101,7 +138,7 @@ export class Lane {
 
   #end(task: Task): void {
     task.timer?.cancel();
-    this.#inFlight -= 1;
+    this.#running.delete(task);
     if (task.canary) this.#canaryRuns = false;
     if (task.stage === 'over') {
       this.#hung -= 1;
@@ -109,9 +146,10 @@ export class Lane {
       if (this.#hung === 0) this.#openUntilMs = Math.min(this.#openUntilMs ?? Infinity, this.#options.clock.monotonicMs());
     } else if (task.canary) {
       this.#openUntilMs = null;
+      this.#changesHang = false;
     }
     for (const next of this.#queue) {
-      if (this.#inFlight >= this.#options.inFlightMax) return;
+      if (this.#running.size >= this.#options.inFlightMax) return;
       this.#queue.delete(next);
       next.start();
     }
@@ -124,6 +162,7 @@ export class Lane {
     this.#queue.delete(task);
     if (hung !== null) {
       this.#hung += 1;
+      this.#changesHang ||= task.changes;
       this.#openUntilMs = clock.monotonicMs() + LIMITS.volumeCanaryMs;
       this.#refuseWaiting();
     }

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { rightsOf, setAttribute } from '../support/attributes.ts';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess, type GatewayProcessOptions } from '../support/gateway-process.ts';
@@ -232,6 +233,62 @@ describeWhere(cannotMount, 'B25: a volume that hangs', () => {
       expect(await history.check(successor.url, attempts, () => 'after')).toEqual([]);
       expect(await history.writeNext(successor.url, attempts)).toEqual([]);
     });
+  });
+});
+
+describeWhere(cannotMount, 'B25: a local disk that hangs in part', () => {
+  it('a volume that answers looks and lets no change through is refused at once for as long as it does so, by one thread more, and then comes back', async () => {
+    const { mount, options, directory } = await hangable(false);
+    const gateway = await GatewayProcess.start(directory, options);
+    const write = (): ReturnType<typeof put> => put(gateway.url, 'v/new.txt', 'new');
+    mount.freeze();
+    expect((await write()).json).toMatchObject({ code: 'volume_unavailable' });
+    const details = new Set<unknown>();
+    const sinceMs = Date.now();
+    // Long enough for several canaries, each of which looked well when it only looked.
+    await until(async () => {
+      const { status, json } = await write();
+      expect(status).toBe(503);
+      details.add(json['detail']);
+      return Date.now() - sinceMs > 8 * SHORTER.volumeCanaryMs ? true : null;
+    });
+    expect([...details].filter((detail) => String(detail).includes('in time'))).toEqual([]);
+    expect(threadsInKernel(gateway.pid)).toBeLessThanOrEqual(2);
+    await expectOthersGoOn(gateway);
+    mount.thaw();
+    await comesBack(gateway);
+  });
+
+  it('a disk that hangs holds up a look at what is not in memory, and nothing but its volume', async () => {
+    const directory = await newDirectory();
+    const content = join(directory, 'content');
+    const cold = Array.from({ length: 8 }, (_, index) => `cold-${index}/inside`);
+    for (const name of cold) await mkdir(join(content, name), { recursive: true });
+    const disk = mountImage('ext4', 128, ['-q']);
+    const inner = mountImage('ext4', 64, ['-q', '-d', content], () => undefined, disk.path);
+    onTestFinished(async () => {
+      disk.thaw();
+      inner.unmount();
+      disk.unmount();
+      await removeDirectory(directory);
+    });
+    await mkdir(join(directory, 'sound'));
+    const yaml = `volumes:\n  v:\n    path: "${inner.path}"\n  sound:\n    path: "{dir}/sound"\n`;
+    const gateway = await GatewayProcess.start(directory, { yaml, limits: SHORTER });
+    expect((await put(gateway.url, 'v/a.txt', 'before')).status).toBe(201);
+    disk.freeze();
+    const hung = attempt(gateway.url, { method: 'PUT', path: '/v1/files/v/large.bin', body: 'x'.repeat(3_000_000) });
+    await until(() => (threadsInKernel(gateway.pid) > 0 ? true : null));
+    const sinceMs = Date.now();
+    await until(() => (Date.now() - sinceMs > 2 * LIMITS.volumeLateMs ? true : null));
+    const looks = cold.map((name) => attempt(gateway.url, { method: 'GET', path: `/v1/files/v/${name}` }));
+    await expectOthersGoOn(gateway);
+    expect((await hung)?.status).toBe(503);
+    for (const look of looks) expect(await look).toMatchObject({ status: 503, json: { code: 'volume_unavailable' } });
+    await expectOthersGoOn(gateway);
+    disk.thaw();
+    await until(async () => ((await put(gateway.url, 'v/a.txt', 'after')).status === 200 ? true : null));
+    expect((await get(gateway.url, '/v1/files/v/cold-0/')).status).toBe(200);
   });
 });
 

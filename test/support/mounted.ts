@@ -23,14 +23,17 @@ export function mountTmpfs(options: string): Mounted {
   );
 }
 
-/** A loop-mounted image made by `mkfs.<type>`. Throws when the tool is missing or the kernel refuses the image. */
+/**
+ * A loop-mounted image made by `mkfs.<type>`; it lies in `where`, which is its disk. Throws when the tool is missing or the kernel refuses the image.
+ */
 export function mountImage(
   type: string,
   sizeMiB: number,
   mkfsOptions: readonly string[],
   prepare: (path: string) => void = () => undefined,
+  where = tmpdir(),
 ): Mounted {
-  const image = join(fs.mkdtempSync(join(tmpdir(), 'fencegate-image-')), 'image');
+  const image = join(fs.mkdtempSync(join(where, 'fencegate-image-')), 'image');
   const drop = (): void => fs.rmSync(join(image, '..'), { recursive: true, force: true });
   try {
     fs.writeFileSync(image, '');

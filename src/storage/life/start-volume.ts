@@ -101,6 +101,7 @@ async function startWritable<Probe extends ProbeFacts>(
   const probe = await deps.probe(calls, root, control);
 
   const directory = await publishedDirectory(deps, title, control, opened);
+  calls.touchAt(directory.descriptor);
   const cleared = await clearOldDirectories(deps, { control, own: directory, title, all: mode !== 'plain' });
   if (owner.becomes !== null) await takeOwnership(calls, control, directory, { owner: owner.becomes, volume: owner.volume });
 

@@ -54,6 +54,7 @@ beforeEach(async () => {
   temp = await tempVolume({ local: true });
   clock = new FakeClock();
   lane = new Lane({ volume: 'vol', inFlightMax: 4, queueMax: 10, deadlineMs: 4_000, clock });
+  await lane.run(() => Promise.resolve(), { reachesDisk: true });
   temp.write('from', 'old');
   temp.write('to', 'new');
   setAttribute(temp.path('from'), 'user.owner', 'finance');

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { LaneError } from '../../../src/storage/errno.ts';
 import { Lane } from '../../../src/storage/lane.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
@@ -68,12 +69,7 @@ describe('the lane of a volume', () => {
     const { lane, clock } = laneOf();
     const hung = gate<string>();
     const late: string[] = [];
-    const answer = lane
-      .run(
-        () => hung.promise,
-        (value) => late.push(value),
-      )
-      .catch((thrown: unknown) => thrown);
+    const answer = lane.run(() => hung.promise, { late: (value) => late.push(value) }).catch((thrown: unknown) => thrown);
     clock.advance(4_000);
     const error = (await answer) as LaneError;
     expect(error).toMatchObject({ code: 'volume_unavailable', started: true });
@@ -169,6 +165,65 @@ describe('the lane of a volume', () => {
     clock.advance(6_000);
     await expect(lane.run(() => Promise.reject(new Error('ENOENT')))).rejects.toThrow('ENOENT');
     expect(lane.breaker).toBe('closed');
+  });
+
+  it('a change that hung lets no look tell that the volume is well: only what proves that changes go through closes the breaker', async () => {
+    const { lane, clock } = laneOf();
+    const hung = gate();
+    void lane.run(() => hung.promise, { changes: true }).catch(() => undefined);
+    clock.advance(6_000);
+    expect(lane.breaker).toBe('half_open');
+    let looked = false;
+    const look = async (): Promise<void> => {
+      looked = true;
+    };
+    await expect(lane.run(look, { proves: false })).rejects.toMatchObject({ code: 'volume_unavailable', started: false });
+    expect(looked).toBe(false);
+    await lane.run(() => Promise.resolve(), { changes: true });
+    await lane.run(look, { proves: false });
+    expect([lane.breaker, looked]).toEqual(['closed', true]);
+  });
+
+  it('a look that hung is answered for by any other call', async () => {
+    const { lane, clock } = laneOf();
+    void lane.run(() => new Promise(() => undefined), { proves: false }).catch(() => undefined);
+    clock.advance(6_000);
+    await lane.run(() => Promise.resolve(), { proves: false });
+    expect(lane.breaker).toBe('closed');
+  });
+
+  it('is not quick while a call is late, until the kernel has let go of it, nor while its breaker is not closed', async () => {
+    const { lane, clock } = laneOf();
+    const [slow, hung] = [gate(), gate()];
+    const answered = lane.run(() => slow.promise);
+    clock.advance(LIMITS.volumeLateMs - 1);
+    expect(lane.isQuick).toBe(true);
+    clock.advance(1);
+    expect(lane.isQuick).toBe(false);
+    slow.open();
+    await answered;
+    expect(lane.isQuick).toBe(true);
+    void lane.run(() => hung.promise).catch(() => undefined);
+    clock.advance(4_000);
+    hung.open();
+    await settle();
+    expect([lane.inFlight, lane.isQuick]).toEqual([0, false]);
+    await lane.run(() => Promise.resolve());
+    expect(lane.isQuick).toBe(true);
+  });
+
+  it('tells how long ago the last call began that reached the disk, and counts none that failed', async () => {
+    const { lane, clock } = laneOf();
+    expect(lane.reachedAgoMs).toBe(Infinity);
+    const slow = gate();
+    const reaching = lane.run(() => slow.promise, { reachesDisk: true });
+    clock.advance(300);
+    slow.open();
+    await reaching;
+    expect(lane.reachedAgoMs).toBe(300);
+    await expect(lane.run(() => Promise.reject(new Error('EIO')), { reachesDisk: true })).rejects.toThrow('EIO');
+    await lane.run(() => Promise.resolve());
+    expect(lane.reachedAgoMs).toBe(300);
   });
 
   it('another volume is not touched by any of it', async () => {
