@@ -4,11 +4,19 @@ export interface Timer {
   cancel(): void;
 }
 
+/** A moment since the machine was started, suspend included: comparable between processes of one boot. */
+export interface MachineTime {
+  readonly bootId: string;
+  readonly uptimeMs: number;
+}
+
 export interface Clock {
   /** Milliseconds that only grow and that count suspend. Every deadline and expiry is judged by this one (trap T25). */
   monotonicMs(): number;
   /** The time of day, for people: audit records and answers. Never for a deadline. */
   wallMs(): number;
+  /** The machine's own count, which goes on over a restart of the process and which nobody sets. */
+  machine(): MachineTime;
   /** Calls `run` once, not before `delayMs` has passed. Does not keep the process alive. */
   after(delayMs: number, run: () => void): Timer;
 }
@@ -24,8 +32,8 @@ export function rfc3339(wallMs: number): string {
 }
 
 /**
- * Where a time of day before this start of the process lies on the monotonic clock, which a restart begins anew: the only use of the wall
- * clock for an age, made once. Never later than now, so a wall clock that went back makes nothing older than it can be shown to be.
+ * Where a time of day before this start of the process lies on the monotonic clock, which a restart begins anew: the wall clock counts for
+ * an age only where nothing better is known, and once. Never later than now, so a wall clock that went back makes nothing older than it can be shown to be.
  * @param at RFC 3339
  */
 export function monotonicMsOf(at: string, clock: Clock): number {

@@ -1,4 +1,5 @@
 import type { AuditAction, AuditDraft, AuditFilter, AuditPage, AuditRecord, ChainReport, Outcome, StoredOutcome } from './audit-record.ts';
+import type { MachineTime } from './clock.ts';
 import type { ErrorCode } from './errors.ts';
 import type { FencingToken } from './fencing-token.ts';
 import type { Intent } from './intent.ts';
@@ -39,6 +40,14 @@ export interface StoredLease {
   readonly acquiredZnodePath: string | null;
   /** It was answered that its upgrade waits. Absent: it does not, or an older program wrote it. */
   readonly upgrading?: true;
+  /** How long it had been held when this was written. Absent: an older program wrote it. */
+  readonly held?: HeldSoFar;
+}
+
+/** As of `at`. */
+export interface HeldSoFar {
+  readonly ms: number;
+  readonly at: MachineTime;
 }
 
 export interface StoredSession {

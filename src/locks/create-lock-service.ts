@@ -246,7 +246,8 @@ function buildParts(deps: LockServiceDeps) {
   const queueMax = (volume: string): number => Math.min(policy(volume).limits.queueLength, LIMITS.contendersPerResourceMax);
   const coordination = deps.coordination?.(queueMax) ?? embeddedCoordination(clock, queueMax);
   const { coordinator } = coordination;
-  const leaseIds = new LeaseIds({ clock, random, marks: () => marksOf(coordination, deps.gatewayUuid) });
+  const shared = coordinator.kind !== 'embedded';
+  const leaseIds = new LeaseIds({ clock, random, marks: () => marksOf(coordination, deps.gatewayUuid), shared });
   const events = new EventRing(clock);
   const holdTimes = new HoldTimes();
   const audit = new LockAudit(clock, deps.fenceLevel);

@@ -1,7 +1,8 @@
-import { type Clock, monotonicMsOf, rfc3339 } from '../domain/clock.ts';
+import { type Clock, rfc3339 } from '../domain/clock.ts';
 import type { DeadlockStep } from '../domain/deadlock.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import type { StoredLease } from '../domain/journal.ts';
 import type { Pin } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
@@ -10,6 +11,7 @@ import { endByTime, endKinds } from './end-kinds.ts';
 import type { EventRing } from './event-ring.ts';
 import { GivingWay } from './giving-way.ts';
 import type { Granting } from './granting.ts';
+import { grantedMsOf } from './held-so-far.ts';
 import type { HoldTimes } from './hold-times.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import { type DecidedEnd, type End, Lease, type LeaseEvents, type LeaseTerms } from './lease-record.ts';
@@ -82,10 +84,10 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   /** Puts a lease back as it was before a restart, with a fresh time to live. Its seat in the coordinator is the caller's matter. */
-  restore(lease: Lease, told: NonNullable<Lease['told']>, grantedAt: string): void {
+  restore(lease: Lease, told: NonNullable<Lease['told']>, stored: StoredLease): void {
     lease.phase = 'held';
-    lease.grantedAt = grantedAt;
-    lease.grantedMs = monotonicMsOf(grantedAt, this.#deps.clock);
+    lease.grantedAt = stored.grantedAt;
+    lease.grantedMs = grantedMsOf(stored, this.#deps.clock);
     this.#deps.table.add(lease);
     this.#deps.table.tell(lease, told);
   }

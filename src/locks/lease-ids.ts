@@ -7,6 +7,8 @@ export interface LeaseIdsDeps {
   readonly random: Random;
   /** What marks an id as ours: the first marks, all are known. Empty: not known yet. */
   readonly marks: () => readonly string[];
+  /** Other gateways that may be alive make ids with the same marks. */
+  readonly shared: boolean;
 }
 
 /**
@@ -31,10 +33,12 @@ export class LeaseIds {
     return newLeaseId(this.#deps.random, this.#epoch, this.#deps.marks()[0] ?? '');
   }
 
-  /** When the waits of an earlier process were lost, RFC 3339; `null` for ids of this one, of a later one, of nobody, or after an hour. */
+  /** When the waits of an earlier process were lost, RFC 3339; `null` for ids of this one, of nobody, of another gateway, or after an hour. */
   lostAt(leaseId: string): string | null {
     const epoch = madeIn(leaseId, this.#deps.marks());
-    if (epoch === null || Number.parseInt(epoch, 36) >= Number.parseInt(this.#epoch, 36)) return null;
+    if (epoch === null || epoch === this.#epoch) return null;
+    // Whatever only we make and did not make in this process is from before, however the wall clock was set since.
+    if (this.#deps.shared && Number.parseInt(epoch, 36) > Number.parseInt(this.#epoch, 36)) return null;
     return this.#deps.clock.monotonicMs() - this.#startedMs > LIMITS.leaseEndedKeptMs ? null : rfc3339(this.#startedWallMs);
   }
 }

@@ -7,6 +7,7 @@ import type { LeaseMode } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
+import { heldSoFar } from './held-so-far.ts';
 import { carriesOut, lastWords, type RecordOp, withLastWord } from './last-word.ts';
 import { leaseEnd, raise, sessionPut } from './lease-ops.ts';
 import type { End, Lease } from './lease-record.ts';
@@ -230,6 +231,7 @@ export class LeaseLedger {
       metadata: terms.metadata,
       grantedAt: lease.grantedAt ?? rfc3339(this.#deps.clock.wallMs()),
       acquiredZnodePath: this.#deps.nodePath(lease),
+      held: heldSoFar(lease, this.#deps.clock),
       ...(lease.upgrading ? { upgrading: true } : {}),
     };
     lease.upgradeKept = lease.upgrading;

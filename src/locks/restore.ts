@@ -4,6 +4,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { SeatingCoordinator } from './coordinator.ts';
 import { conflict } from './decision.ts';
+import { writtenElsewhere } from './held-so-far.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
@@ -34,6 +35,7 @@ export interface RestoreDeps {
  */
 export async function restoreLocks(deps: RestoreDeps, start: JournalStart, comeBack: boolean): Promise<void> {
   const lost: StoredLease[] = [];
+  const carried: Promise<void>[] = [];
   const over: string[] = [];
   const { coordinator } = deps;
   if (comeBack && coordinator !== null) {
@@ -46,8 +48,14 @@ export async function restoreLocks(deps: RestoreDeps, start: JournalStart, comeB
       if (session === undefined || !stored.resources.every(({ volume }) => deps.isVolume(volume)) || contested(coordinator, stored)) {
         lost.push(stored);
         session?.noteLost(stored.leaseId, deps.clock.monotonicMs());
-      } else coordinator.seat(restoreLease(deps, stored, session), stored.token);
+        continue;
+      }
+      const lease = restoreLease(deps, stored, session);
+      coordinator.seat(lease, stored.token);
+      // So that starts of this boot count on from here, whatever is done to the wall clock between them.
+      if (stored.maxHoldMs !== null && writtenElsewhere(stored, deps.clock)) carried.push(deps.ledger.kept(lease, session, stored, null, null));
     }
+    await Promise.all(carried);
     for (const session of sessions.values()) {
       // Made for a lease that did not come back.
       if (!session.terms.implied || session.leases.size > 0) continue;
@@ -102,7 +110,7 @@ function restoreLease(deps: RestoreDeps, stored: StoredLease, session: Session):
   });
   for (const hold of stored.holds) lease.holds.add(hold);
   lease.upgradeLost = stored.upgrading === true;
-  deps.desk.restore(lease, { mode, token: stored.token }, stored.grantedAt);
+  deps.desk.restore(lease, { mode, token: stored.token }, stored);
   return lease;
 }
 

@@ -1,5 +1,5 @@
-import { closeSync, openSync, readSync } from 'node:fs';
-import type { Clock, Timer } from '../domain/clock.ts';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import type { Clock, MachineTime, Timer } from '../domain/clock.ts';
 
 /**
  * The clock of a running gateway. Monotonic time counts suspend (trap T25): `process.hrtime` stands still while the machine
@@ -19,6 +19,8 @@ export interface TimeSources {
   runningMs(): number;
   /** Milliseconds since boot, suspend included. */
   uptimeMs(): number;
+  /** Names that boot. */
+  readonly bootId: string;
   wallMs(): number;
 }
 
@@ -59,6 +61,10 @@ export class SystemClock implements Clock {
 
   wallMs(): number {
     return this.#sources.wallMs();
+  }
+
+  machine(): MachineTime {
+    return { bootId: this.#sources.bootId, uptimeMs: this.#sources.uptimeMs() };
   }
 
   after(delayMs: number, run: () => void): Timer {
@@ -116,6 +122,7 @@ export function linuxTime(): TimeSources & { close(): void } {
       const length = readSync(descriptor, buffer, 0, buffer.length, 0);
       return Number.parseFloat(buffer.toString('latin1', 0, length)) * 1_000;
     },
+    bootId: readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
     wallMs: () => Date.now(),
     close: () => {
       closed = true;

@@ -1,4 +1,4 @@
-import type { Clock, Random, Timer } from '../../src/domain/clock.ts';
+import type { Clock, MachineTime, Random, Timer } from '../../src/domain/clock.ts';
 
 interface Pending {
   readonly dueMs: number;
@@ -10,6 +10,7 @@ interface Pending {
 export class FakeClock implements Clock {
   #monotonicMs = 1_000;
   #wallMs = Date.UTC(2026, 0, 1);
+  #boot = 1;
   #order = 0;
   readonly #pending = new Set<Pending>();
 
@@ -19,6 +20,10 @@ export class FakeClock implements Clock {
 
   wallMs(): number {
     return this.#wallMs;
+  }
+
+  machine(): MachineTime {
+    return { bootId: `boot ${this.#boot}`, uptimeMs: this.#monotonicMs };
   }
 
   after(delayMs: number, run: () => void): Timer {
@@ -59,6 +64,11 @@ export class FakeClock implements Clock {
   /** The wall clock jumps; the monotonic one does not. */
   jumpWall(ms: number): void {
     this.#wallMs += ms;
+  }
+
+  /** What follows runs on another machine, or after this one was started again. */
+  reboot(): void {
+    this.#boot += 1;
   }
 
   #next(untilMs: number): Pending | undefined {

@@ -7,6 +7,7 @@ export const systemRandom = { bytes: (count: number): Uint8Array => randomBytes(
 export const realClock: Clock = {
   monotonicMs: () => performance.now(),
   wallMs: () => Date.now(),
+  machine: () => ({ bootId: 'this boot', uptimeMs: performance.now() }),
   after: (delayMs, run) => {
     const timer = setTimeout(run, delayMs).unref();
     return { cancel: () => clearTimeout(timer) };

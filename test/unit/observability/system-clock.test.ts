@@ -8,6 +8,7 @@ class Machine implements TimeSources {
   readings = 0;
 
   runningMs = () => this.running;
+  readonly bootId = 'boot';
   uptimeMs = () => {
     this.readings += 1;
     return Math.floor((this.running + this.suspended + 123_456) / 10) * 10;
@@ -132,6 +133,7 @@ describe('the time of Linux', () => {
     vi.useRealTimers();
     const time = linuxTime();
     expect(time.uptimeMs()).toBeGreaterThan(0);
+    expect(time.bootId).toMatch(/^[0-9a-f-]{36}$/);
     expect(time.runningMs()).toBeGreaterThan(0);
     expect(Math.abs(time.wallMs() - Date.now())).toBeLessThan(1_000);
     time.close();

@@ -47,7 +47,7 @@ describe('contact with the ensemble', () => {
   it('is judged at use: a process that slept past its session knows before any timer ran', () => {
     const clock = new FakeClock();
     let nowMs = 0;
-    const asleep = { monotonicMs: () => nowMs, wallMs: () => 0, after: clock.after.bind(clock) };
+    const asleep = { monotonicMs: () => nowMs, wallMs: () => 0, machine: () => clock.machine(), after: clock.after.bind(clock) };
     const contact = new Contact({ clock: asleep, sessionMs: 15_000, provenMs: 0, onState: () => undefined });
     nowMs = 60_000;
     expect(contact.state).toBe('lost');
