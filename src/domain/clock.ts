@@ -41,6 +41,13 @@ export function monotonicMsOf(at: string, clock: Clock): number {
   return clock.monotonicMs() - (Number.isFinite(ageMs) ? Math.max(0, ageMs) : 0);
 }
 
+/** How long ago a moment of the machine's count was; `null` when it was in another boot, or on another machine. */
+export function sinceMachine(at: MachineTime, clock: Clock): number | null {
+  const now = clock.machine();
+  const sinceMs = now.uptimeMs - at.uptimeMs;
+  return now.bootId === at.bootId && Number.isFinite(sinceMs) ? Math.max(0, sinceMs) : null;
+}
+
 /** An unguessable URL-safe name of `count` random bytes. */
 export function randomName(random: Random, count: number): string {
   return Buffer.from(random.bytes(count)).toString('base64url');

@@ -82,8 +82,10 @@ export interface AnnouncedBreak {
   readonly resource: Resource;
   readonly reason: string;
   readonly graceMs: number;
-  /** When the grace is over, by the wall clock: the only one that two processes share. */
+  /** When the grace is over, by the wall clock: what processes of two boots share. */
   readonly untilWallMs: number;
+  /** When it was announced, by the machine's count. Absent: an older program wrote it. */
+  readonly at?: MachineTime;
   readonly by: {
     readonly principal: string;
     readonly authenticated: boolean;

@@ -1,5 +1,5 @@
 import { type AuditDraft, auditDetail } from '../domain/audit-record.ts';
-import { type Clock, type Random, rfc3339, type Timer } from '../domain/clock.ts';
+import { type Clock, type Random, rfc3339, sinceMachine, type Timer } from '../domain/clock.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { AnnouncedBreak, Journal, JournalOp, JournalStart } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -78,7 +78,7 @@ export class Graces {
     const untilWallMs = clock.wallMs() + graceMs;
     const records = new Map([...details].map(([lease, detail]) => [lease, this.#record(caller, resource, lease, detail)] as const));
     this.#begin({ caller, request: { resource, reason }, records, untilMs: nowMs + graceMs });
-    const announced = { resource, reason, graceMs, untilWallMs, by: asStored(caller), leases: operationsOf(records.values()) };
+    const announced = { resource, reason, graceMs, untilWallMs, at: clock.machine(), by: asStored(caller), leases: operationsOf(records.values()) };
     try {
       await journal.commit([...replaced.ops, { op: 'break_put', announced, records: [...records.values()] }]);
     } catch (thrown) {
@@ -117,7 +117,7 @@ export class Graces {
         continue;
       }
       this.#stored.add(one.resource.key);
-      const leftMs = Math.max(0, Math.min(one.graceMs, one.untilWallMs - clock.wallMs()));
+      const leftMs = Math.max(0, Math.min(one.graceMs, graceLeftMs(one, clock)));
       this.#begin({ caller: asCaller(one.by), request: one, records, untilMs: clock.monotonicMs() + leftMs });
     }
     for (let i = 0; i < ops.length; i += LIMITS.endsPerUnitMax) await journal.commit(ops.slice(i, i + LIMITS.endsPerUnitMax));
@@ -259,4 +259,10 @@ function asStored({ principal, clientId, remoteAddress, requestId }: Caller): An
 
 function asCaller({ principal, authenticated, ...rest }: AnnouncedBreak['by']): Caller {
   return { principal: { name: principal, roles: new Set(['admin']), scopes: [], authenticated }, ...rest };
+}
+
+/** By the machine's count in the boot in which it was announced, else by the wall clock. */
+function graceLeftMs({ graceMs, untilWallMs, at }: AnnouncedBreak, clock: Clock): number {
+  const sinceMs = at === undefined ? null : sinceMachine(at, clock);
+  return sinceMs === null ? untilWallMs - clock.wallMs() : graceMs - sinceMs;
 }

@@ -1,4 +1,4 @@
-import { type Clock, monotonicMsOf } from '../domain/clock.ts';
+import { type Clock, monotonicMsOf, sinceMachine } from '../domain/clock.ts';
 import type { HeldSoFar, StoredLease } from '../domain/journal.ts';
 import type { Lease } from './lease-record.ts';
 
@@ -14,19 +14,12 @@ export function heldSoFar(lease: Lease, clock: Clock): HeldSoFar {
 export function grantedMsOf({ held, grantedAt }: Pick<StoredLease, 'held' | 'grantedAt'>, clock: Clock): number {
   const byWallMs = monotonicMsOf(grantedAt, clock);
   if (held === undefined) return byWallMs;
-  const sinceMs = sinceWritten(held, clock);
+  const sinceMs = sinceMachine(held.at, clock);
   const nowMs = clock.monotonicMs();
-  return sinceMs === null ? Math.min(byWallMs, nowMs - held.ms) : nowMs - held.ms - Math.max(0, sinceMs);
+  return sinceMs === null ? Math.min(byWallMs, nowMs - held.ms) : nowMs - held.ms - sinceMs;
 }
 
 /** The next start could not count on from what is written. */
 export function writtenElsewhere({ held }: Pick<StoredLease, 'held'>, clock: Clock): boolean {
-  return held === undefined || sinceWritten(held, clock) === null;
-}
-
-/** `null` in another boot. */
-function sinceWritten({ at }: HeldSoFar, clock: Clock): number | null {
-  const now = clock.machine();
-  const sinceMs = now.uptimeMs - at.uptimeMs;
-  return now.bootId === at.bootId && Number.isFinite(sinceMs) ? sinceMs : null;
+  return held === undefined || sinceMachine(held.at, clock) === null;
 }
