@@ -2,8 +2,12 @@ import type { At } from './descriptor.ts';
 import { errnoOf } from './errno.ts';
 import type { VolumeRoom } from './room.ts';
 
-/** A file that may be renamed and not linked: of another owner (`protected_hardlinks` of the kernel), or with as many links as there may be. */
 const NO_LINK: ReadonlySet<string | null> = new Set(['EPERM', 'EMLINK', 'ENOTSUP']);
+
+/** The file may not be linked, whatever else may be done: it is another owner's (`protected_hardlinks` of the kernel), or has as many links as there may be. */
+export function mayNotBeLinked(thrown: unknown): boolean {
+  return NO_LINK.has(errnoOf(thrown));
+}
 
 /** Gives a file its second name, or that name in the place of its first one. @returns whether it has both. */
 export async function linkOrRename({ calls, hardLinks }: Pick<VolumeRoom, 'calls' | 'hardLinks'>, from: At, to: At): Promise<boolean> {
@@ -12,7 +16,7 @@ export async function linkOrRename({ calls, hardLinks }: Pick<VolumeRoom, 'calls
       await calls.link(from, to);
       return true;
     } catch (thrown) {
-      if (!NO_LINK.has(errnoOf(thrown))) throw thrown;
+      if (!mayNotBeLinked(thrown)) throw thrown;
     }
   }
   await calls.rename(from, to);

@@ -4,6 +4,7 @@ import type { Intent } from '../../domain/intent.ts';
 import type { At } from '../descriptor.ts';
 import { errnoOf } from '../errno.ts';
 import { keptOldName } from '../incarnation-names.ts';
+import { mayNotBeLinked } from '../link-or-rename.ts';
 import type { HeldPlace } from '../path-walk.ts';
 import type { VolumeRoom } from '../room.ts';
 import { factsOf } from '../target-kind.ts';
@@ -68,10 +69,9 @@ async function linkOld(room: VolumeRoom, target: At, kept: At): Promise<boolean>
     await room.calls.link(target, kept);
     return true;
   } catch (thrown) {
-    const name = errnoOf(thrown);
-    if (name === 'EMLINK' || name === 'EPERM' || name === 'ENOTSUP') return false;
+    if (mayNotBeLinked(thrown)) return false;
     // The link of an earlier try, or a server that reports its own success as EEXIST (trap F8).
-    if (name === 'EEXIST') return true;
+    if (errnoOf(thrown) === 'EEXIST') return true;
     throw thrown;
   }
 }
