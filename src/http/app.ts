@@ -26,11 +26,12 @@ import { pageRoutes } from './routes/pages.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 import { transferRoutes } from './routes/transfers.ts';
 import { volumeRoutes } from './routes/volumes.ts';
+import { buildSerializer } from './serializer.ts';
 import { createHttpServer } from './server.ts';
 import type { TypedApp } from './typed-app.ts';
 import { refuseUnknownQuery } from './unknown-query.ts';
 import { UploadSlots } from './upload-slots.ts';
-import { validatorCompiler } from './validator.ts';
+import { buildValidator } from './validator.ts';
 
 const REQUEST_ID_BYTES = 12;
 
@@ -42,6 +43,7 @@ export function buildApp(deps: HttpDeps): FastifyInstance {
   const app = fastify<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     loggerInstance: deps.log,
     logController: new PatternLog(deps.log),
+    schemaController: { compilersFactory: { buildValidator, buildSerializer } },
     serverFactory: (handler) => createHttpServer(handler, deps.settings.tls, deps.clock),
     clientErrorHandler: clientErrorHandler(deps.clock, newRequestId, (refusal) => recordBrokenRequest(deps, refusal)),
     rewriteUrl: ({ url = '/' }) => routedUrl(url),
@@ -55,7 +57,6 @@ export function buildApp(deps: HttpDeps): FastifyInstance {
     forceCloseConnections: 'idle',
   });
   app.server.on('connect', tunnelRefusal(deps.clock, newRequestId));
-  app.setValidatorCompiler(validatorCompiler);
   // A logger of its own for each request costs more than our one line per answer needs.
   app.setChildLoggerFactory((logger) => logger);
 

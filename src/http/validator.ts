@@ -1,10 +1,10 @@
 import type { TSchema } from '@sinclair/typebox';
 import { TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler';
 import { Value } from '@sinclair/typebox/value';
-import type { FastifySchemaCompiler } from 'fastify';
+import type { FastifySchemaCompiler, FastifyServerOptions } from 'fastify';
 
 /** Validates requests by the schemas that also make the OpenAPI document. Text of URLs and headers is converted, JSON bodies are not. */
-export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
+const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const compiled = TypeCompiler.Compile(schema);
   return (value: unknown) => {
     const converted = httpPart === 'body' ? value : Value.Convert(schema, value);
@@ -14,6 +14,11 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
     return { error: issues as unknown as Error & { message: string; instancePath: string }[] };
   };
 };
+
+type CompilersFactory = NonNullable<NonNullable<FastifyServerOptions['schemaController']>['compilersFactory']>;
+
+/** In the place of the framework's own, which is then not even loaded; its types know no other. */
+export const buildValidator = (() => validatorCompiler) as unknown as NonNullable<CompilersFactory['buildValidator']>;
 
 interface Issue {
   readonly message: string;

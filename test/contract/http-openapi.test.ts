@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { SerializerSelector } from '@fastify/fast-json-stringify-compiler';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ERROR_CODES, refuse } from '../../src/domain/errors.ts';
 import { startHttp, type TestServer } from '../support/http-server.ts';
@@ -140,4 +141,19 @@ test('the reader is served from here, without credentials, and loads nothing fro
   expect((await server.fetch('/docs/static/swagger-ui.css')).status).toBe(200);
   const start = await server.fetch('/');
   expect([start.status, start.headers.get('content-security-policy')]).toEqual([200, expect.stringContaining("default-src 'none'")]);
+});
+
+test('the schema of each answer makes a serializer, though a start makes none', () => {
+  const { components } = document as unknown as { readonly components: object };
+  const compile = SerializerSelector()({}, {} as never);
+  const made = Object.entries(document.paths).flatMap(([url, methods]) =>
+    Object.entries(methods).flatMap(([method, { responses }]) =>
+      Object.entries(responses).flatMap(([httpStatus, { content = {} }]) =>
+        Object.values(content as Readonly<Record<string, { readonly schema?: object }>>).flatMap(({ schema }) =>
+          schema === undefined ? [] : [compile({ method, url, httpStatus, schema: { ...schema, components } as never })],
+        ),
+      ),
+    ),
+  );
+  expect(made.length).toBeGreaterThan(200);
 });

@@ -1,6 +1,6 @@
 /**
- * The gateway as it is shipped (`dist`), as a process of its own that a test can hold at the numbered steps of the write protocol.
- * Started by `gateway-process.ts`, which talks to it over the IPC channel and hands it the URL of `dist` and the settings below.
+ * The gateway as a process of its own that a test can hold at the numbered steps of the write protocol. Bundled by `child-bundle.ts`;
+ * started by `gateway-process.ts`, which talks to it over the IPC channel and hands it the settings below.
  */
 import childProcess from 'node:child_process';
 import fs from 'node:fs/promises';
@@ -30,7 +30,7 @@ export type ChildReport =
   | { readonly kind: 'spawned' }
   | { readonly kind: 'reached'; readonly step: Step; readonly operationId: string };
 
-const [dist = '', settingsText = '{}'] = process.argv.slice(2);
+const [settingsText = '{}'] = process.argv.slice(2);
 const settings = JSON.parse(settingsText) as ChildSettings;
 
 const report = (message: ChildReport): void => void process.send?.(message);
@@ -80,18 +80,12 @@ for (const name of ['spawn', 'spawnSync', 'fork', 'exec', 'execSync', 'execFile'
 }
 syncBuiltinESMExports();
 
-Object.assign(((await import(`${dist}domain/limits.js`)) as typeof import('../../src/domain/limits.ts')).LIMITS, settings.limits);
-const [{ compose }, { serve }, { endProcess, endProcessNow }, { threadsInside }] = (await Promise.all([
-  import(`${dist}compose.js`),
-  import(`${dist}cli/serve.js`),
-  import(`${dist}cli/ending.js`),
-  import(`${dist}domain/threads-inside.js`),
-])) as [
-  typeof import('../../src/compose.ts'),
-  typeof import('../../src/cli/serve.ts'),
-  typeof import('../../src/cli/ending.ts'),
-  typeof import('../../src/domain/threads-inside.ts'),
-];
+// Before any module reads them.
+Object.assign((await import('../../src/domain/limits.ts')).LIMITS, settings.limits);
+const { compose } = await import('../../src/compose.ts');
+const { serve } = await import('../../src/cli/serve.ts');
+const { endProcess, endProcessNow } = await import('../../src/cli/ending.ts');
+const { threadsInside } = await import('../../src/domain/threads-inside.ts');
 
 const endable = {
   exit: (code: number) => process.exit(code),

@@ -1,11 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
+import { readFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
 import type { Step } from '../../src/domain/steps.ts';
+import { CHILD } from './child-bundle.ts';
 import { gatewayEnvironment, type TestGatewayOptions } from './gateway.ts';
 import type { ChildReport, ChildSettings, HoldOrder } from './gateway-child.ts';
 import { get } from './http-client.ts';
@@ -35,22 +32,6 @@ export interface Ended {
   readonly signal: NodeJS.Signals | null;
   readonly stderr: string;
 }
-
-const DIST = new URL('../../dist/', import.meta.url).href;
-
-/** Plain JavaScript: with a TypeScript loader in the process and each of its threads, a start would take three times as long. */
-const childScript = (() => {
-  let file: string | null = null;
-  return (): string => {
-    if (file !== null) return file;
-    const source = readFileSync(fileURLToPath(new URL('./gateway-child.ts', import.meta.url)), 'utf8');
-    const directory = mkdtempSync(join(tmpdir(), 'fencegate-child-'));
-    process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
-    file = join(directory, 'gateway-child.mjs');
-    writeFileSync(file, ts.transpile(source, { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true }));
-    return file;
-  };
-})();
 
 /** A gateway process of the test's own: can be held at a step, stopped, woken and ended. Ends with the test that started it. */
 export class GatewayProcess {
@@ -93,7 +74,7 @@ export class GatewayProcess {
       limits: options.limits ?? {},
     };
     const apart = options.ownPidNamespace === true;
-    const child = fork(childScript(), [DIST, JSON.stringify(settings)], {
+    const child = fork(CHILD, [JSON.stringify(settings)], {
       ...(apart ? { execPath: 'unshare', execArgv: ['--pid', '--fork', '--kill-child', process.execPath] } : { execArgv: [] }),
       cwd: directory,
       env: { PATH: process.env['PATH'], UV_THREADPOOL_SIZE: '64', ...environment },

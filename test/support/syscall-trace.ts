@@ -44,10 +44,13 @@ export class SyscallTrace {
   }
 }
 
-/** A call that others interrupted is written in two parts; it counts where its second part stands. */
+/**
+ * A call that others interrupted is written in two parts; it counts where its second part stands. One that had not come back when the watching
+ * ended, as that of an answer which is already read, has none and counts as the last.
+ */
 function joined(lines: readonly string[]): string[] {
   const begun = new Map<string, string>();
-  return lines.flatMap((line) => {
+  const whole = lines.flatMap((line) => {
     const [, thread = '', text = ''] = /^(\d+)\s+(.*)$/.exec(line) ?? [];
     if (text.endsWith(' <unfinished ...>')) {
       begun.set(thread, text.slice(0, -' <unfinished ...>'.length));
@@ -55,8 +58,11 @@ function joined(lines: readonly string[]): string[] {
     }
     const resumed = /^<\.\.\. \w+ resumed>(.*)$/.exec(text)?.[1];
     if (resumed === undefined) return text === '' ? [] : [text];
-    return [(begun.get(thread) ?? '') + resumed];
+    const first = begun.get(thread) ?? '';
+    begun.delete(thread);
+    return [first + resumed];
   });
+  return [...whole, ...begun.values()];
 }
 
 /** Every sync of the file at `path` by a running process answers EIO from now on, and nothing is synced. Resolves when every thread is watched. */
