@@ -24,14 +24,15 @@ export function mountTmpfs(options: string): Mounted {
 }
 
 /**
- * A loop-mounted image made by `mkfs.<type>`; it lies in `where`, which is its disk. Throws when the tool is missing or the kernel refuses the image.
+ * A loop-mounted image made by `mkfs.<type>`; it lies in `where`, which is its disk, or in memory: a busy disk of the machine is then not taken for
+ * one that hangs. Throws when the tool is missing or the kernel refuses the image.
  */
 export function mountImage(
   type: string,
   sizeMiB: number,
   mkfsOptions: readonly string[],
   prepare: (path: string) => void = () => undefined,
-  where = tmpdir(),
+  where = inMemory(),
 ): Mounted {
   const image = join(fs.mkdtempSync(join(where, 'fencegate-image-')), 'image');
   const drop = (): void => fs.rmSync(join(image, '..'), { recursive: true, force: true });
@@ -46,6 +47,19 @@ export function mountImage(
   } catch (error) {
     drop();
     throw error;
+  }
+}
+
+const MEMORY = '/dev/shm';
+const TMPFS = 0x01021994;
+const ROOM_BYTES = 2 ** 30;
+
+function inMemory(): string {
+  try {
+    const { type, bavail, bsize } = fs.statfsSync(MEMORY);
+    return type === TMPFS && bavail * bsize > ROOM_BYTES ? MEMORY : tmpdir();
+  } catch {
+    return tmpdir();
   }
 }
 
