@@ -202,6 +202,9 @@ export const LIMITS = {
 
   /** After an answer that says nothing, before the ensemble is asked again. */
   zookeeperRetryMs: 100,
+  /** A third of the session, between these: so long an attempt at a connection to the ensemble may take before another one is made. */
+  zookeeperAttemptMsMin: 2_000,
+  zookeeperAttemptMsMax: 10_000,
   /** How often a write that waits for the coordinator looks whether there is contact again. */
   contactPollMs: 100,
   /** How often a child is made again whose parent is gone again. */

@@ -22,8 +22,9 @@ let permit: NodeJS.Timeout | null = null;
 
 const channel = new LineChannel<FromChild, ToChild>(new Socket({ fd: GATEWAY_FD, readable: true, writable: true }), {
   onMessage: (message) => {
-    renewPermit();
     receive(message);
+    // What was received may say how long it is from now on.
+    renewPermit();
   },
   onClose: end,
 });

@@ -1,3 +1,4 @@
+import { LIMITS } from '../domain/limits.ts';
 import type { ZkSession } from '../locks/zookeeper/zk-client.ts';
 import type { CallOrder, FromChild, SessionOrder, WireResult, WireStat } from './child-protocol.ts';
 import { failureOf, type NativeClient, type NativeStat, RC } from './native-binding.ts';
@@ -12,6 +13,9 @@ const WATCH_EVENTS = ['created', 'deleted', 'changed', 'child', 'notwatching'];
 
 /** While there is no connection, it is looked so often whether the native client still tries. */
 const LOOK_EVERY_MS = 250;
+/** And so often at most before a handle is replaced, whatever it tries. */
+const attemptLooks = (sessionMs: number): number =>
+  Math.min(LIMITS.zookeeperAttemptMsMax, Math.max(LIMITS.zookeeperAttemptMsMin, sessionMs / 3)) / LOOK_EVERY_MS;
 /** `state` when it has neither a connection nor an attempt at one. */
 const IDLE = 0;
 
@@ -26,7 +30,8 @@ export interface NativeSessionOptions {
 
 /**
  * One session over the native client, of which a handle is never used for a second one (trap N10). A handle that has tried every server
- * loses its timer and comes back with the next ping only, a third of the session later: so it is replaced by one that resumes the session.
+ * loses its timer and comes back with the next ping only, a third of the session later; one that waits for a server which takes connections and says
+ * nothing does so for two thirds of the session, which is all that contact lasts. So it is replaced by one that resumes the session.
  */
 export class NativeSession {
   readonly #make: () => NativeClient;
@@ -49,7 +54,7 @@ export class NativeSession {
     this.#session = order.resume;
     this.#chrootMade = order.chroot === '' || order.resume !== null;
     this.#native = this.#begin();
-    this.#lookAfter(false);
+    this.#lookAfter(0, 0);
   }
 
   #begin(): NativeClient {
@@ -73,12 +78,14 @@ export class NativeSession {
     return native;
   }
 
-  /** Replaces a handle that was idle at two looks in a row. */
-  #lookAfter(wasIdle: boolean): void {
+  /** Replaces a handle that was idle at two looks in a row, or was without a connection for too many. */
+  #lookAfter(idleLooks: number, lonelyLooks: number): void {
     if (this.#over) return;
-    const isIdle = !this.#connected && this.#native.state === IDLE;
-    if (isIdle && wasIdle) this.#replace();
-    setTimeout(() => this.#lookAfter(isIdle), LOOK_EVERY_MS);
+    const lonely = this.#connected ? 0 : lonelyLooks + 1;
+    const idle = lonely > 0 && this.#native.state === IDLE ? idleLooks + 1 : 0;
+    const given = idle >= 2 || lonely >= attemptLooks(this.#order.sessionMs);
+    if (given) this.#replace();
+    setTimeout(() => (given ? this.#lookAfter(0, 0) : this.#lookAfter(idle, lonely)), LOOK_EVERY_MS);
   }
 
   #replace(): void {

@@ -1,6 +1,8 @@
 import { fork } from 'node:child_process';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { LIMITS } from '../../src/domain/limits.ts';
 import type { ZkClient, ZkSessionState } from '../../src/locks/zookeeper/zk-client.ts';
 import { TIER } from '../support/tier.ts';
 import { until } from '../support/until.ts';
@@ -155,6 +157,33 @@ describe('the ZooKeeper client, with faults', () => {
     expect(ensemble.childPid).not.toBe(running);
     expect(states).toEqual(['disconnected', 'connected']);
     expect(said).toContain('the client process ended (SIGKILL)');
+  });
+
+  it('a server that takes the connection and says nothing is left within seconds, and the session goes on at one that answers', async () => {
+    const sockets: Socket[] = [];
+    /** The second connection is the mute one. */
+    const front = createServer((socket) => {
+      sockets.push(socket);
+      socket.on('error', () => undefined);
+      if (sockets.length === 2) return;
+      const server = connect(zookeeper.servers[0]?.port ?? 0, '127.0.0.1').on('error', () => undefined);
+      socket.pipe(server).pipe(socket);
+    });
+    await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy();
+      front.close();
+    });
+    const { port } = front.address() as AddressInfo;
+    // The native client alone would wait for two thirds of it, which is longer than this test may take.
+    const client = (await openEnsemble({ servers: [{ host: '127.0.0.1', port }], sessionMs: 30 * LIMITS.zookeeperAttemptMsMax })).open();
+    await inState(client, 'connected');
+    const { session } = client;
+    const back = nextState(client, 'connected');
+    sockets[0]?.destroy();
+    await back;
+    expect(sockets.length).toBeGreaterThan(2);
+    expect(client.session).toEqual(session);
   });
 
   it('a child process that hangs is replaced', async () => {

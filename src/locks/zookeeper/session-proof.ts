@@ -15,6 +15,8 @@ export class SessionProof {
   #version: number | null = 0;
   #timer: Timer | null = null;
   #running = false;
+  /** The connection came back while a proof was tried over the one before. */
+  #again = false;
   #stopped = false;
 
   constructor(options: {
@@ -34,7 +36,8 @@ export class SessionProof {
 
   /** At once, because the connection came back. */
   now(): void {
-    if (!this.#running && !this.#stopped) void this.#prove();
+    if (this.#running) this.#again = true;
+    else if (!this.#stopped) void this.#prove();
   }
 
   stop(): void {
@@ -59,7 +62,10 @@ export class SessionProof {
       if (gone && !this.#stopped) this.#contact.lose();
     }
     this.#running = false;
-    if (!this.#stopped) this.#arm();
+    const again = this.#again;
+    this.#again = false;
+    if (again) this.now();
+    else if (!this.#stopped) this.#arm();
   }
 
   #arm(): void {
