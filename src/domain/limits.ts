@@ -180,6 +180,8 @@ export const LIMITS = {
   oldProcessPollMs: 200,
   volumeRetryMsMin: 1_000,
   volumeRetryMsMax: 30_000,
+  /** A stop of the gateway waits for the start of a volume for no longer: one that hangs does not keep the process. */
+  volumeStartEndMsMax: 2_000,
   /** How often the parents of a file are made again because another write took back an empty one of them. */
   parentsTriesMax: 5,
   /** Directories above a volume's root that its start looks at. A path of the longest kind has no more. */

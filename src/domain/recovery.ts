@@ -34,6 +34,11 @@ export interface SettledIntent extends Settled {
 
 /** What one volume reads from the journal, and has made durable there, while it starts or starts again. */
 export interface VolumeRecord {
+  /**
+   * Rejects with `journal_unavailable` when another process has taken the journal over: asked before anything is made on the volume, so that
+   * one that was stopped, superseded and woken leaves nothing there. No fence: it may be stopped again right behind the answer.
+   */
+  assertOurs(): Promise<void>;
   /** Incarnation directories of ours that exist or may exist. */
   incarnations(): readonly string[];
   /** Durable when it resolves: called after the directory was made and synced. */

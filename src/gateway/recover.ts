@@ -25,6 +25,8 @@ export interface RecoverDeps {
 export function volumeRecord(deps: RecoverDeps, volume: string): VolumeRecord {
   const { start, journal } = deps;
   return {
+    // Every unit begins by comparing the owner row, so an empty one is that question and nothing else.
+    assertOurs: async () => void (await journal.commit([])),
     incarnations: () => start.incarnations(volume),
     published: async (incarnation) => void (await journal.commit([{ op: 'incarnation_put', volume, incarnation }])),
     gone: async (incarnation) => void (await journal.commit([{ op: 'incarnation_gone', volume, incarnation }])),

@@ -1,3 +1,4 @@
+import { readdirSync, rmdirSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -5,6 +6,7 @@ import { STEPS, type Step } from '../../src/domain/steps.ts';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { type Attempt, auditOf, type Expected, History } from '../support/history.ts';
+import { attempt } from '../support/http-client.ts';
 import { cannotUnshare, describeWhere } from '../support/needs.ts';
 import { TIER } from '../support/tier.ts';
 import { volumeSnapshot } from '../support/volume-snapshot.ts';
@@ -107,6 +109,50 @@ async function stoppedAndWoken(shift: number): Promise<void> {
   expect(await history.checkWhole(successor.url)).toEqual([]);
 }
 
+/** What a gateway makes for itself on each volume: directories of incarnations, and of start-up tests. */
+function ownDirectories(): readonly (readonly string[])[] {
+  return ['v', 'w'].map((volume) =>
+    readdirSync(join(directory, volume, '.fencegate'), { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])),
+  );
+}
+
+/** Whatever it is at, a superseded process that is woken ends, and what it had made for itself is gone. */
+async function wakenAndOver(old: GatewayProcess): Promise<void> {
+  const successors = ownDirectories();
+  for (const names of successors) expect(names.filter((name) => /^[0-9a-f]{32}$/.test(name))).toHaveLength(1);
+  old.order(null);
+  old.signal('SIGCONT');
+  expect((await old.ended()).code).toBe(1);
+  expect(ownDirectories()).toEqual(successors);
+}
+
 describeWhere(cannotUnshare, 'SIGSTOP, take-over by a process that cannot end the stopped one, SIGCONT', () => {
   it.each(TIER.stopShifts)('each kind of write at another step, moved on by %i: the woken process changes nothing and ends', stoppedAndWoken);
+
+  it('right before a new incarnation makes its directory: the woken process leaves none', async () => {
+    const old = running?.isRunning === true ? running : await start();
+    await old.hold('own_directory');
+    // Somebody took its directories away, so it begins anew on both volumes.
+    for (const [index, [name = '']] of ownDirectories().entries()) rmdirSync(join(directory, 'vw'.charAt(index), '.fencegate', name));
+    const refused = ['v', 'w'].map((volume) => attempt(old.url, { path: `/v1/files/${volume}/anew.txt`, method: 'PUT', body: 'x' }));
+    await old.until(() => old.held().size === 2);
+    old.signal('SIGSTOP');
+    await start();
+    await wakenAndOver(old);
+    for (const answer of await Promise.all(refused)) expect(answer?.status ?? 503).toBe(503);
+  });
+
+  it('right before its change of a volume: the woken process asks whose the journal is before it makes another directory', async () => {
+    const old = running?.isRunning === true ? running : await start();
+    await old.hold('6.before_apply');
+    const held = ['v', 'w'].map((volume) => attempt(old.url, { path: `/v1/files/${volume}/late.txt`, method: 'PUT', body: 'x' }));
+    await old.until(() => old.held().size === 2);
+    await old.hold('own_directory');
+    old.signal('SIGSTOP');
+    await start();
+    await wakenAndOver(old);
+    await Promise.all(held);
+    // The two writes, and no directory.
+    expect(old.held().size).toBe(2);
+  });
 });

@@ -3,8 +3,10 @@
  * started by `gateway-process.ts`, which talks to it over the IPC channel and hands it the settings below.
  */
 import childProcess from 'node:child_process';
+import callFs from 'node:fs';
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
+import { basename } from 'node:path';
 import type { LIMITS } from '../../src/domain/limits.ts';
 import type { Step, Steps } from '../../src/domain/steps.ts';
 
@@ -19,23 +21,26 @@ export interface ChildSettings {
   readonly limits: Readonly<Partial<Record<keyof typeof LIMITS, number>>>;
 }
 
+/** A step of a write, or the moment before a new incarnation makes its directory on a volume. */
+export type HoldPoint = Step | 'own_directory';
+
 /** From the test: from now on every write that reaches `step` waits there, and those that wait already go on waiting; `null` lets all go on. */
 export interface HoldOrder {
-  readonly hold: Step | null;
+  readonly hold: HoldPoint | null;
 }
 
 export type ChildReport =
   | { readonly kind: 'listening'; readonly url: string }
   | { readonly kind: 'ordered' }
   | { readonly kind: 'spawned' }
-  | { readonly kind: 'reached'; readonly step: Step; readonly operationId: string };
+  | { readonly kind: 'reached'; readonly step: HoldPoint; readonly operationId: string };
 
 const [settingsText = '{}'] = process.argv.slice(2);
 const settings = JSON.parse(settingsText) as ChildSettings;
 
 const report = (message: ChildReport): void => void process.send?.(message);
 
-let held: Step | null = null;
+let held: HoldPoint | null = null;
 let letGo: () => void = () => undefined;
 let gate = Promise.resolve();
 
@@ -54,13 +59,21 @@ process.on('message', ({ hold }: HoldOrder) => {
 // A test that is gone wants nothing any more.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 
-const steps: Steps = {
-  reached: (step, operationId) => {
-    if (step !== held) return undefined;
-    report({ kind: 'reached', step, operationId });
-    return gate;
-  },
+function reached(step: HoldPoint, operationId: string): Promise<void> | undefined {
+  if (step !== held) return undefined;
+  report({ kind: 'reached', step, operationId });
+  return gate;
+}
+const steps: Steps = { reached };
+
+const { mkdir } = callFs;
+const mkdirOnOrder = (path: string, ...rest: [never, never]): void => {
+  const name = basename(path);
+  const wait = /^[0-9a-f]{32}$/.test(name) ? reached('own_directory', name) : undefined;
+  if (wait === undefined) mkdir(path, ...rest);
+  else void wait.then(() => mkdir(path, ...rest));
 };
+Object.assign(callFs, { mkdir: mkdirOnOrder });
 
 const NFS = 0x6969n;
 const { statfs } = fs;

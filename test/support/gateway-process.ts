@@ -1,10 +1,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
-import type { Step } from '../../src/domain/steps.ts';
 import { CHILD } from './child-bundle.ts';
 import { gatewayEnvironment, type TestGatewayOptions } from './gateway.ts';
-import type { ChildReport, ChildSettings, HoldOrder } from './gateway-child.ts';
+import type { ChildReport, ChildSettings, HoldOrder, HoldPoint } from './gateway-child.ts';
 import { get } from './http-client.ts';
 import { until } from './until.ts';
 
@@ -135,19 +134,19 @@ export class GatewayProcess {
     return !this.#closed;
   }
 
-  /** From now on every write that reaches `step` waits there, beside those that wait at another; `null` lets all go on. Resolves when the process knows. */
-  async hold(step: Step | null): Promise<void> {
+  /** From now on every write (or start of a volume) that reaches `step` waits there, beside those that wait at another; `null` lets all go on. Resolves when the process knows. */
+  async hold(step: HoldPoint | null): Promise<void> {
     this.order(step);
     await this.#until(() => this.#reports.some(({ kind }) => kind === 'ordered') || this.#closed);
     this.#take(({ kind }) => kind === 'ordered');
   }
 
   /** The same for a process that is stopped: it will know when it wakes. */
-  order(step: Step | null): void {
+  order(step: HoldPoint | null): void {
     this.#child.send({ hold: step } satisfies HoldOrder);
   }
 
-  /** The operations that have reached the step at which they are held. */
+  /** The operations that have reached the step at which they are held, and the directories that wait to be made. */
   held(): ReadonlySet<string> {
     return new Set(this.#reports.flatMap((report) => (report.kind === 'reached' ? [report.operationId] : [])));
   }

@@ -29,6 +29,7 @@ export class MemoryRecord implements VolumeRecord {
   /** The process that commits now; dies like its volume. */
   kill = new KillSwitch(0);
 
+  async assertOurs(): Promise<void> {}
   incarnations(): readonly string[] {
     return [...this.directories];
   }

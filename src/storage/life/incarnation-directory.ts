@@ -19,15 +19,24 @@ export class IncarnationDirectory {
     this.#calls = calls;
   }
 
-  /** Makes a new one below `control`, durable, and holds it open. The caller publishes the name. */
+  /** Makes a new one below `control`, durable, and holds it open. The caller publishes the name. One that cannot be held, or made durable, is removed. */
   static async make(calls: FileCalls, control: Descriptor, random: Random): Promise<IncarnationDirectory> {
     const name = Buffer.from(random.bytes(16)).toString('hex');
-    await calls.mkdir(at(control, name), 0o700);
-    const descriptor = await calls.open(at(control, name), OPEN_DIRECTORY);
-    await passNothingOn(calls, descriptor);
-    await calls.fsync(descriptor);
-    await calls.fsync(control);
-    return new IncarnationDirectory(calls, name, descriptor);
+    const opened: Descriptor[] = [];
+    try {
+      await calls.mkdir(at(control, name), 0o700);
+      const descriptor = await calls.open(at(control, name), OPEN_DIRECTORY);
+      opened.push(descriptor);
+      await passNothingOn(calls, descriptor);
+      await calls.fsync(descriptor);
+      await calls.fsync(control);
+      return new IncarnationDirectory(calls, name, descriptor);
+    } catch (thrown) {
+      for (const descriptor of opened) await calls.close(descriptor).catch(() => undefined); // nothing was written through it
+      // Also after a failed mkdir: a server may have made it and not been able to say so. The name is nobody else's.
+      await calls.rmdir(at(control, name)).catch(() => undefined);
+      throw thrown;
+    }
   }
 
   entry(name: string | Buffer): At {

@@ -91,6 +91,7 @@ async function startWritable<Probe extends ProbeFacts>(
   const { calls, policy } = deps;
   const { gateway } = deps.titles.owner();
   await assertInNoOther(deps.callsAbove, root, gateway);
+  await deps.record.assertOurs();
   const { control, dev } = await openControl(deps, root);
   opened.push(control);
   const found = await readStamp(calls, control);
@@ -147,8 +148,12 @@ async function startWritable<Probe extends ProbeFacts>(
   };
 }
 
-/** The own directory, made and then published. A process that may not publish it (a successor has the journal) leaves none behind. */
+/**
+ * The own directory, made and then published: a name that were published first could be made after a successor had found it missing. A
+ * process that may not publish it (a successor has the journal) makes none, or, stopped between the two, leaves none behind.
+ */
 async function publishedDirectory(deps: StartContext, title: VolumeTitle, control: Descriptor, opened: Descriptor[]): Promise<IncarnationDirectory> {
+  await deps.record.assertOurs();
   const directory = await IncarnationDirectory.make(deps.calls, control, deps.random);
   opened.push(directory.descriptor);
   try {

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { commitDeadlineMs } from '../../domain/commit-deadline.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { FenceLevel } from '../../domain/fence-level.ts';
@@ -13,6 +13,9 @@ import { ClosedVolume, lockOnly, unopened } from './closed-volume.ts';
 import { asksForRebase } from './opened-stamp.ts';
 import type { StartMode } from './start-deps.ts';
 import type { VolumeStartResult } from './start-report.ts';
+import { StartRetries, startIsOver } from './start-retries.ts';
+
+const STOPPED = 'The gateway is shutting down.';
 
 type Listing = ReturnType<Volume['list']>;
 
@@ -37,8 +40,7 @@ export class SwitchedVolume implements Volume {
   #current: Volume;
   #result: VolumeStartResult | null = null;
   #starting: Promise<VolumeStartResult> | null = null;
-  #retry: Timer | null = null;
-  #retryMs: number = LIMITS.volumeRetryMsMin;
+  readonly #retries: StartRetries;
   #mustRebase: string | null = null;
   #notice: string | null = null;
   /** Entries that findings spoke of and that are gone since. */
@@ -48,6 +50,7 @@ export class SwitchedVolume implements Volume {
   constructor(options: SwitchedVolumeOptions) {
     this.#options = options;
     this.policy = options.policy;
+    this.#retries = new StartRetries(options.clock, () => this.reincarnate());
     this.#current =
       options.policy.path === null ? lockOnly(options.policy) : new ClosedVolume(options.policy, 'unavailable', 'It has not been started yet.');
   }
@@ -100,7 +103,7 @@ export class SwitchedVolume implements Volume {
 
   /** The own directory was found removed: what served ends, and a new incarnation is started. Asking again meanwhile joins in. */
   reincarnate(): void {
-    if (this.#stopped || this.#starting !== null || this.#retry !== null) return;
+    if (this.#stopped || this.#starting !== null || this.#retries.waits) return;
     void this.#attempt('plain').catch((thrown: unknown) => this.#later(asGatewayError(thrown).message));
   }
 
@@ -149,11 +152,13 @@ export class SwitchedVolume implements Volume {
     if (this.#result?.kind === 'open') this.#result.stamp?.noteIssued(token);
   }
 
+  /** A start under way is waited for, if it does not hang: a directory that it made and may not publish is removed by it, or by nobody. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#retry?.cancel();
+    this.#retries.cancel();
     const result = this.#result;
-    this.#become(new ClosedVolume(this.policy, 'closed', 'The gateway is shutting down.'), null);
+    this.#become(new ClosedVolume(this.policy, 'closed', STOPPED), null);
+    if (this.#starting !== null) await startIsOver(this.#starting, this.#options.clock);
     if (result?.kind === 'open') await result.close();
   }
 
@@ -233,16 +238,13 @@ export class SwitchedVolume implements Volume {
   }
 
   async #again(mode: StartMode, going = { reads: false }): Promise<VolumeStartResult> {
-    this.#retry?.cancel();
-    this.#retry = null;
-    while (this.#starting !== null) {
-      await this.#starting;
-      if (this.#stopped) break;
-    }
+    this.#retries.cancel();
+    while (this.#starting !== null) await this.#starting;
     return this.#attempt(mode, going);
   }
 
   async #attempt(mode: StartMode, going = { reads: false }): Promise<VolumeStartResult> {
+    if (this.#stopped) return { kind: 'closed', reason: STOPPED, ownedByAnother: false, findings: [] };
     const before = this.#result;
     if (!going.reads || before?.kind !== 'open') this.#become(new ClosedVolume(this.policy, 'unavailable', 'It is being started.'), null);
     if (before?.kind === 'open') before.stamp?.abandon();
@@ -264,7 +266,7 @@ export class SwitchedVolume implements Volume {
 
   #take(result: VolumeStartResult): void {
     if (result.kind === 'open') {
-      this.#retryMs = LIMITS.volumeRetryMsMin;
+      this.#retries.soon();
       const refused = result.findings.find(asksForRebase);
       this.#mustRebase = refused?.evidence ?? null;
       this.#notice = this.#options.notice?.() ?? null;
@@ -276,19 +278,15 @@ export class SwitchedVolume implements Volume {
     else if (result.kind === 'closed') this.#become(new ClosedVolume(this.policy, result.kind, result.reason), result);
     else {
       // Its owner may go at any moment, and somebody stands by for that.
-      if (result.ownedByAnother) this.#retryMs = LIMITS.volumeRetryMsMin;
+      if (result.ownedByAnother) this.#retries.soon();
       this.#later(result.reason, result);
     }
   }
 
   #later(reason: string, result = this.#result): void {
-    if (this.#stopped || this.#retry !== null) return;
+    if (this.#stopped || this.#retries.waits) return;
     this.#become(new ClosedVolume(this.policy, 'unavailable', reason), result);
-    this.#retry = this.#options.clock.after(this.#retryMs, () => {
-      this.#retry = null;
-      this.#retryMs = Math.min(this.#retryMs * 2, LIMITS.volumeRetryMsMax);
-      this.reincarnate();
-    });
+    this.#retries.later();
   }
 
   #become(volume: Volume, result: VolumeStartResult | null): void {

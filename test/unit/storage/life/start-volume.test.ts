@@ -1,5 +1,6 @@
 import * as fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { refuse } from '../../../../src/domain/errors.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import { parseStamp } from '../../../../src/storage/life/stamp.ts';
 import { startVolume } from '../../../../src/storage/life/start-volume.ts';
@@ -47,6 +48,51 @@ describe('starting a volume', () => {
     await (await living.open()).close();
     expect(seen).toEqual(['published with 2 directories', 'gone: removed', 'recovered with 1 files']);
     expect(living.own()).toEqual([]);
+  });
+
+  it.each([
+    ['before anything is made on the volume', 1, []],
+    ['right before its own directory is made', 2, ['mkdir']],
+  ])('makes no directory once the journal is another’s, and is told so %s', async (_when, asked, tried) => {
+    await (await living.open()).close();
+    const before = fs.readdirSync(living.control()).sort();
+    let questions = 0;
+    living.record.assertOurs = async () => {
+      questions += 1;
+      if (questions === asked) throw refuse('journal_unavailable', 'another process has taken it over');
+    };
+    const deps = living.deps();
+    const faults = new FaultCalls(deps.calls);
+    await expect(startVolume({ ...deps, calls: faults.calls })).rejects.toMatchObject({ code: 'journal_unavailable' });
+    expect([...new Set(faults.log.filter((call) => call === 'mkdir'))]).toEqual(tried);
+    expect(fs.readdirSync(living.control()).sort()).toEqual(before);
+  });
+
+  it.each([
+    ['its journal refuses the name', 'published'],
+    ['the directory cannot be opened', 'open'],
+    ['the directory cannot be made durable', 'fsync'],
+    ['the server made the directory and said that it did not', 'mkdir'],
+  ] as const)('leaves no directory of its own behind when %s', async (_why, failing) => {
+    await (await living.open()).close();
+    const before = fs.readdirSync(living.control()).sort();
+    const deps = living.deps();
+    const faults = new FaultCalls(deps.calls);
+    let questions = 0;
+    living.record.assertOurs = async () => {
+      questions += 1;
+      if (questions < 2 || failing === 'published') return;
+      if (failing === 'open') {
+        // The probe is over: the next directory is the own one.
+        faults.failOnce('open', EIO);
+      } else faults.failOnce(failing, EIO, 'after');
+    };
+    if (failing === 'published')
+      living.record.published = async () => Promise.reject(refuse('journal_unavailable', 'another process has taken it over'));
+    const started = startVolume({ ...deps, calls: faults.calls });
+    if (failing === 'published') await expect(started).rejects.toMatchObject({ code: 'journal_unavailable' });
+    else expect(await started).toMatchObject({ kind: 'unavailable' });
+    expect(fs.readdirSync(living.control()).sort()).toEqual(before);
   });
 
   it('reports an incarnation directory that the journal never published, and leaves it and its files alone', async () => {

@@ -150,28 +150,65 @@ describe('a volume over the life of the process', () => {
     await expect(volume.locate(living.resource('a'))).rejects.toMatchObject({ code: 'volume_unavailable' });
   });
 
-  it('closes what a start opened that ends after the stop', async () => {
-    let release = (): void => undefined;
-    let closed = 0;
-    switched({}, async () => {
-      await new Promise<void>((resolve) => {
+  describe('stopped during a start', () => {
+    let release: () => void;
+    let closed: number;
+    beforeEach(() => {
+      closed = 0;
+      const held = new Promise<void>((resolve) => {
         release = resolve;
       });
-      const opened = await living.open();
-      return {
-        ...opened,
-        close: async () => {
-          closed += 1;
-          await opened.close();
-        },
-      };
+      switched({}, async () => {
+        await held;
+        const opened = await living.open();
+        return {
+          ...opened,
+          close: async () => {
+            closed += 1;
+            await opened.close();
+          },
+        };
+      });
     });
-    const starting = volume.start();
-    await settle();
-    await volume.stop();
-    release();
-    await starting;
-    expect(closed).toBe(1);
-    expect(volume.state().state).toBe('closed');
+
+    it('is over once the start is, and what that opened is closed', async () => {
+      const starting = volume.start();
+      await settle();
+      let over = false;
+      const stopping = volume.stop().then(() => {
+        over = true;
+      });
+      await settle();
+      expect(over).toBe(false);
+      release();
+      await Promise.all([stopping, starting]);
+      expect(closed).toBe(1);
+      expect(volume.state().state).toBe('closed');
+    });
+
+    it('waits for a start that hangs no longer than the limit, and closes what it opens all the same', async () => {
+      const starting = volume.start();
+      await settle();
+      const stopping = volume.stop();
+      await living.clock.advanceAsync(LIMITS.volumeStartEndMsMax);
+      await stopping;
+      expect(closed).toBe(0);
+      release();
+      await starting;
+      expect(closed).toBe(1);
+      expect(volume.state().state).toBe('closed');
+    });
+
+    it('begins no other start, whoever waits for one', async () => {
+      const starting = volume.start();
+      volume.renew();
+      const asked = expect(volume.restart('rebase')).rejects.toMatchObject({ code: 'volume_unavailable' });
+      await settle();
+      const stopping = volume.stop();
+      release();
+      await Promise.all([stopping, starting, asked]);
+      expect(starts).toEqual(['plain']);
+      expect(volume.state()).toMatchObject({ state: 'closed', reason: 'The gateway is shutting down.' });
+    });
   });
 });
