@@ -5,7 +5,7 @@ import { CallRoute } from './call-route.ts';
 import { type At, Descriptor, procFd, procPath } from './descriptor.ts';
 import { errnoOf, LaneError } from './errno.ts';
 import type { Lane } from './lane.ts';
-import { pool } from './pool-calls.ts';
+import { pool, removedWhenLate } from './pool-calls.ts';
 
 /**
  * Every system call of this room, as promises, so that all other code is written once; `call-route.ts` decides where each is made.
@@ -51,6 +51,8 @@ export interface FileCalls {
   link(existing: At, made: At): Promise<void>;
   unlink(at: At): Promise<void>;
   mkdir(at: At, mode?: number): Promise<void>;
+  /** Under a name that is nobody else's. What comes to be after its caller was told that it failed is removed again. */
+  mkdirOwn(at: At, mode: number): Promise<void>;
   rmdir(at: At): Promise<void>;
   /** A copy that shares its blocks, made as a new file; rejects where there is no such thing. */
   reflink(from: Descriptor, to: At): Promise<void>;
@@ -238,6 +240,11 @@ class Calls implements FileCalls {
   mkdir(at: At, mode = 0o777): Promise<void> {
     const path = procPath(at);
     return this.#route.change([at.dir], () => pool.mkdir(path, mode));
+  }
+
+  mkdirOwn(at: At, mode: number): Promise<void> {
+    const { make, giveUp } = removedWhenLate(procPath(at), mode);
+    return this.#route.change([at.dir], make).catch(giveUp);
   }
 
   rmdir(at: At): Promise<void> {

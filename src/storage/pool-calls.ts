@@ -31,3 +31,21 @@ export const pool = {
       fs.write(fd, bytes, 0, bytes.byteLength, position, (error, count) => (error === null ? resolve(count) : reject(error))),
     ),
 };
+
+/** A directory whose caller may give it up before the call has come back: it is removed then, in the same call, for no longer is its parent held open. */
+export function removedWhenLate(
+  path: fs.PathLike,
+  mode: number,
+): { readonly make: () => Promise<void>; readonly giveUp: (thrown: unknown) => never } {
+  let givenUp = false;
+  return {
+    make: async () => {
+      await pool.mkdir(path, mode);
+      if (givenUp) await pool.rmdir(path);
+    },
+    giveUp: (thrown) => {
+      givenUp = true;
+      throw thrown;
+    },
+  };
+}

@@ -37,7 +37,7 @@ const MAY_FOLD: ReadonlySet<string> = new Set(['cifs', 'smb2', 'ntfs', 'vfat', '
  */
 export async function probeVolume(calls: FileCalls, control: Descriptor, random: Random): Promise<ProbeReport> {
   const name = `probe-${randomName(random, 12)}`;
-  await calls.mkdir(at(control, name), 0o700);
+  await calls.mkdirOwn(at(control, name), 0o700);
   const dir = await openDirectory(calls, control, name);
   if (dir === null) throw refuse('volume_unavailable', 'A directory that was just made on the volume is not there.');
   try {

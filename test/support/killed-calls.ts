@@ -20,6 +20,7 @@ const CHANGES: ReadonlySet<string> = new Set([
   'link',
   'unlink',
   'mkdir',
+  'mkdirOwn',
   'rmdir',
   'reflink',
 ]);

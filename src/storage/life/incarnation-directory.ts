@@ -24,7 +24,7 @@ export class IncarnationDirectory {
     const name = Buffer.from(random.bytes(16)).toString('hex');
     const opened: Descriptor[] = [];
     try {
-      await calls.mkdir(at(control, name), 0o700);
+      await calls.mkdirOwn(at(control, name), 0o700);
       const descriptor = await calls.open(at(control, name), OPEN_DIRECTORY);
       opened.push(descriptor);
       await passNothingOn(calls, descriptor);

@@ -1,9 +1,10 @@
 import * as fs from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { refuse } from '../../../../src/domain/errors.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import { parseStamp } from '../../../../src/storage/life/stamp.ts';
 import { startVolume } from '../../../../src/storage/life/start-volume.ts';
+import { pool } from '../../../../src/storage/pool-calls.ts';
 import { EIO, ENOSPC, FaultCalls } from '../../../support/fault-calls.ts';
 import { put, remove, writeInPlace } from '../../../support/hand-made-writes.ts';
 import { LivingVolume } from '../../../support/living-volume.ts';
@@ -52,7 +53,7 @@ describe('starting a volume', () => {
 
   it.each([
     ['before anything is made on the volume', 1, []],
-    ['right before its own directory is made', 2, ['mkdir']],
+    ['right before its own directory is made', 2, ['mkdirOwn']],
   ])('makes no directory once the journal is another’s, and is told so %s', async (_when, asked, tried) => {
     await (await living.open()).close();
     const before = fs.readdirSync(living.control()).sort();
@@ -64,7 +65,7 @@ describe('starting a volume', () => {
     const deps = living.deps();
     const faults = new FaultCalls(deps.calls);
     await expect(startVolume({ ...deps, calls: faults.calls })).rejects.toMatchObject({ code: 'journal_unavailable' });
-    expect([...new Set(faults.log.filter((call) => call === 'mkdir'))]).toEqual(tried);
+    expect(faults.log.filter((call) => call === 'mkdirOwn')).toEqual(tried);
     expect(fs.readdirSync(living.control()).sort()).toEqual(before);
   });
 
@@ -72,7 +73,7 @@ describe('starting a volume', () => {
     ['its journal refuses the name', 'published'],
     ['the directory cannot be opened', 'open'],
     ['the directory cannot be made durable', 'fsync'],
-    ['the server made the directory and said that it did not', 'mkdir'],
+    ['the server made the directory and said that it did not', 'mkdirOwn'],
   ] as const)('leaves no directory of its own behind when %s', async (_why, failing) => {
     await (await living.open()).close();
     const before = fs.readdirSync(living.control()).sort();
@@ -92,6 +93,35 @@ describe('starting a volume', () => {
     const started = startVolume({ ...deps, calls: faults.calls });
     if (failing === 'published') await expect(started).rejects.toMatchObject({ code: 'journal_unavailable' });
     else expect(await started).toMatchObject({ kind: 'unavailable' });
+    expect(fs.readdirSync(living.control()).sort()).toEqual(before);
+  });
+
+  it('removes its own directory when that comes to be after the deadline of the call', async () => {
+    await (await living.open()).close();
+    const before = fs.readdirSync(living.control()).sort();
+    const { mkdir } = pool;
+    let letGo = (): void => undefined;
+    const asked = new Promise<void>((resolve) => {
+      const gate = new Promise<void>((open) => {
+        letGo = open;
+      });
+      vi.spyOn(pool, 'mkdir').mockImplementation(async (path, mode) => {
+        if (/[0-9a-f]{32}$/.test(String(path))) {
+          resolve();
+          await gate;
+        }
+        return mkdir(path, mode);
+      });
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    const removed = vi.spyOn(pool, 'rmdir');
+    const started = living.start({ network: true });
+    await asked;
+    const earlier = removed.mock.results.length;
+    living.laneClock.advance(LIMITS.volumeCallDeadlineMs);
+    expect(await started).toMatchObject({ kind: 'unavailable' });
+    letGo();
+    await expect.poll(() => removed.mock.settledResults.slice(earlier).filter(({ type }) => type === 'fulfilled').length).toBe(1);
     expect(fs.readdirSync(living.control()).sort()).toEqual(before);
   });
 
