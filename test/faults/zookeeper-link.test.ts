@@ -1,36 +1,47 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ZkClient } from '../../src/locks/zookeeper/zk-client.ts';
 import { newDirectory } from '../support/gateway.ts';
 import type { EventJson } from '../support/lock-client.ts';
+import { type BehindLink, behindLink, type Ending, SharedGateway } from '../support/shared-gateway.ts';
 import { TIER } from '../support/tier.ts';
 import { until } from '../support/until.ts';
 import { observer } from '../support/zookeeper-client.ts';
 import { TestEnsemble } from '../support/zookeeper-ensemble.ts';
-import { GATEWAY_SESSION_MS, ZooKeeperGateway, type ZooKeeperGatewayOptions } from '../support/zookeeper-gateway.ts';
-import { ZooKeeperProxy } from '../support/zookeeper-proxy.ts';
+import { GATEWAY_SESSION_MS, type ZooKeeperGatewayOptions } from '../support/zookeeper-gateway.ts';
 
-/** The link between a gateway and its ensemble is cut, silenced, delayed, and loses replies. Each gateway has a link and a root of its own. */
+/**
+ * The link between a gateway and its ensemble is cut, silenced, delayed, and loses replies. Each gateway has a link and a root of its own;
+ * tests at the end of which all is as before take turns at one of them.
+ */
 
 let zookeeper: TestEnsemble;
 let roots = 0;
 beforeAll(async () => {
   zookeeper = await TestEnsemble.start();
 });
-afterAll(() => zookeeper.stop());
+afterAll(async () => {
+  await shared.end();
+  await zookeeper.stop();
+});
 
 const FLAP_MS_MAX = 20_000;
 
-type Ending = Pick<TestContext, 'onTestFinished'>;
+const serverPort = (): number => zookeeper.servers[0]?.port ?? 0;
 
-async function behindLink({ onTestFinished }: Ending, options: ZooKeeperGatewayOptions = {}) {
+const newRoot = (): string => {
   roots += 1;
-  const root = `/g${roots}`;
-  const link = await ZooKeeperProxy.to(zookeeper.servers[0]?.port ?? 0, onTestFinished);
-  const gateway = await ZooKeeperGateway.start(`127.0.0.1:${link.port}${root}`, { whenFinished: onTestFinished, ...options });
-  return { link, gateway, root };
+  return `/g${roots}`;
+};
+
+/** For a test that does to its gateway what others must not meet. */
+function alone({ onTestFinished }: Ending, options: ZooKeeperGatewayOptions = {}): Promise<BehindLink> {
+  return behindLink(serverPort(), newRoot(), onTestFinished, options);
 }
+
+/** For those whose session stays. */
+const shared = new SharedGateway((whenFinished) => behindLink(serverPort(), newRoot(), whenFinished));
 
 /** Sees what is in the ensemble, whatever becomes of the gateway's link. */
 function beside({ onTestFinished }: Ending): Promise<ZkClient> {
@@ -44,19 +55,19 @@ async function childrenOf(client: ZkClient, path: string): Promise<readonly stri
 
 describe.concurrent('a link that is cut', () => {
   it('R12: stops protected writing at once; what was held goes on under the same lease when the session is there again', async (test) => {
-    const { link, gateway } = await behindLink(test);
-    const lease = await gateway.acquire('v/ledger');
-    const watch = await gateway.watch('v/ledger');
-    expect(await gateway.put('v/ledger', 'before', lease)).toMatchObject({ status: 201 });
+    const { link, gateway } = await shared.inTurn(test);
+    const lease = await gateway.acquire('v/cut');
+    const watch = await gateway.watch('v/cut');
+    expect(await gateway.put('v/cut', 'before', lease)).toMatchObject({ status: 201 });
     link.cut();
     await gateway.inState('suspended');
-    expect(await gateway.put('v/ledger', 'meanwhile', lease)).toMatchObject({ status: 503, code: 'coordinator_suspended' });
+    expect(await gateway.put('v/cut', 'meanwhile', lease)).toMatchObject({ status: 503, code: 'coordinator_suspended' });
     expect(await gateway.put('v/other', 'meanwhile')).toMatchObject({ status: 503 });
     expect(await gateway.tryAcquire('v/another', { waitMs: 500 })).toBe(503);
-    expect(await gateway.get('v/ledger')).toBe('before');
+    expect(await gateway.get('v/cut')).toBe('before');
     link.mend();
     // A write that waits is carried out when there is contact again.
-    expect(await gateway.put('v/ledger', 'after', lease, 30_000)).toMatchObject({ status: 200 });
+    expect(await gateway.put('v/cut', 'after', lease, 30_000)).toMatchObject({ status: 200 });
     expect(await gateway.lease(lease)).toMatchObject({ state: 'held', fencing_token: lease.fencing_token });
     expect(await watch.types(2)).toEqual(['suspended', 'reconnected']);
     watch.close();
@@ -66,7 +77,7 @@ describe.concurrent('a link that is cut', () => {
     const yaml = 'volumes:\n  v: { path: "{dir}/v" }\n  finishing: { path: "{dir}/finishing", on_coordinator_loss: finish_held }\n';
     const directory = await newDirectory();
     await mkdir(join(directory, 'finishing'));
-    const { link, gateway } = await behindLink(test, { directory, yaml });
+    const { link, gateway } = await alone(test, { directory, yaml });
     const [strict, finishing] = [await gateway.acquire('v/a'), await gateway.acquire('finishing/a')];
     const reader = await gateway.acquire('finishing/b', { mode: 'shared' });
     link.cut();
@@ -82,7 +93,7 @@ describe.concurrent('a link that is cut', () => {
   });
 
   it('R1, R2, R10: for longer than the session voids all; holder, waiter and watcher are told, no node of the past is adopted, tokens grow', async (test) => {
-    const { link, gateway, root } = await behindLink(test);
+    const { link, gateway, root } = await alone(test);
     const client = await beside(test);
     const lease = await gateway.acquire('v/ledger');
     const waiter = await gateway.acquire('v/ledger', { waitMs: 1 });
@@ -113,7 +124,7 @@ describe.concurrent('a link that is cut', () => {
   });
 
   it('R13: again and again leaves no node that belongs to nobody, and loses no lease', { timeout: FLAP_MS_MAX * TIER.linkFlaps }, async (test) => {
-    const { link, gateway, root } = await behindLink(test, { zookeeperSessionMs: 3 * GATEWAY_SESSION_MS });
+    const { link, gateway, root } = await alone(test, { zookeeperSessionMs: 3 * GATEWAY_SESSION_MS });
     const client = await beside(test);
     const kept = await gateway.acquire('v/kept', { ttlMs: 3_600_000 });
     let [over, grants] = [false, 0];
@@ -145,18 +156,18 @@ describe.concurrent('a link that is cut', () => {
 
 describe.concurrent('a link that is half-open', () => {
   it('for less than the session is SUSPENDED, and what was held goes on', async (test) => {
-    const { link, gateway } = await behindLink(test);
-    const lease = await gateway.acquire('v/ledger');
+    const { link, gateway } = await shared.inTurn(test);
+    const lease = await gateway.acquire('v/half-open');
     link.silence();
     await gateway.inState('suspended');
-    expect(await gateway.put('v/ledger', 'meanwhile', lease)).toMatchObject({ status: 503, code: 'coordinator_suspended' });
+    expect(await gateway.put('v/half-open', 'meanwhile', lease)).toMatchObject({ status: 503, code: 'coordinator_suspended' });
     link.mend();
-    expect(await gateway.put('v/ledger', 'after', lease, 30_000)).toMatchObject({ status: 201 });
+    expect(await gateway.put('v/half-open', 'after', lease, 30_000)).toMatchObject({ status: 201 });
     expect(await gateway.lease(lease)).toMatchObject({ state: 'held', fencing_token: lease.fencing_token });
   });
 
   it('for good keeps nobody waiting: every request is answered, and the leases are lost before the ensemble gives the session up', async (test) => {
-    const { link, gateway, root } = await behindLink(test);
+    const { link, gateway, root } = await alone(test);
     const client = await beside(test);
     const lease = await gateway.acquire('v/ledger');
     const path = `${root}/locks/v/ledger`;
@@ -181,7 +192,7 @@ describe.concurrent('a link that is half-open', () => {
 
 describe.concurrent('a link that is slow', () => {
   it('makes grants slow, not wrong; once an answer takes a third of the session nothing is written, and then all goes on', async (test) => {
-    const { link, gateway } = await behindLink(test, { zookeeperSessionMs: 2 * GATEWAY_SESSION_MS });
+    const { link, gateway } = await alone(test, { zookeeperSessionMs: 2 * GATEWAY_SESSION_MS });
     link.delay(100);
     const lease = await gateway.acquire('v/ledger');
     expect(await gateway.put('v/ledger', 'slow', lease)).toMatchObject({ status: 201 });
@@ -197,33 +208,34 @@ describe.concurrent('a link that is slow', () => {
 
 describe.concurrent('a link that loses one reply', () => {
   it('R3: to a delete: the release is finished in the background, and the next one gets the lock', async (test) => {
-    const { link, gateway } = await behindLink(test);
-    const lease = await gateway.acquire('v/ledger');
+    const { link, gateway } = await shared.inTurn(test);
+    const lease = await gateway.acquire('v/deleted');
     const lost = link.loseReplyTo('remove');
     expect(await gateway.release(lease)).toBe(204);
     await lost;
-    expect(await gateway.put('v/ledger', 'late', lease, 30_000)).toMatchObject({ status: 412 });
-    const next = await gateway.acquire('v/ledger');
+    expect(await gateway.put('v/deleted', 'late', lease, 30_000)).toMatchObject({ status: 412 });
+    const next = await gateway.acquire('v/deleted');
     expect(BigInt(next.fencing_token) > BigInt(lease.fencing_token)).toBe(true);
   });
 
   it.for(['create', 'set'] as const)('to a %s: one contender, one grant, and nothing left behind', async (op, test) => {
-    const { link, gateway, root } = await behindLink(test);
+    const { link, gateway, root } = await shared.inTurn(test);
     const client = await beside(test);
-    await gateway.release(await gateway.acquire('v/ledger'));
+    const name = `v/${op}`;
+    await gateway.release(await gateway.acquire(name));
     const lost = link.loseReplyTo(op);
-    const lease = await gateway.acquire('v/ledger');
+    const lease = await gateway.acquire(name);
     await lost;
     expect(lease.state).toBe('held');
-    expect(await childrenOf(client, `${root}/locks/v/ledger`)).toHaveLength(1);
+    expect(await childrenOf(client, `${root}/locks/${name}`)).toHaveLength(1);
     await gateway.release(lease);
-    await until(async () => ((await childrenOf(client, `${root}/locks/v/ledger`)).length === 0 ? true : null));
+    await until(async () => ((await childrenOf(client, `${root}/locks/${name}`)).length === 0 ? true : null));
   });
 });
 
 describe.concurrent('what the ensemble sees of the clients', () => {
   it('R8, R11: a release wakes exactly one of many that wait, and the ensemble has one connection for all of them', async (test) => {
-    const { link, gateway } = await behindLink(test);
+    const { link, gateway } = await alone(test);
     const granted = [await gateway.acquire('v/ledger', { ttlMs: 600_000 })];
     const stand = async (): Promise<void> => {
       let lease = await gateway.acquire('v/ledger', { waitMs: 60_000, ttlMs: 600_000 });
@@ -249,23 +261,23 @@ describe.concurrent('what the ensemble sees of the clients', () => {
   });
 
   it('R11: a waiter that renews nothing leaves the line with its node, and is never granted', async (test) => {
-    const { gateway, root } = await behindLink(test);
+    const { gateway, root } = await shared.inTurn(test);
     const client = await beside(test);
-    const lease = await gateway.acquire('v/ledger');
-    const waiter = await gateway.acquire('v/ledger', { waitMs: 100, ttlMs: 1_000 });
+    const lease = await gateway.acquire('v/silent');
+    const waiter = await gateway.acquire('v/silent', { waitMs: 100, ttlMs: 1_000 });
     expect(waiter.state).toBe('waiting');
-    await until(async () => ((await childrenOf(client, `${root}/locks/v/ledger`)).length === 1 ? true : null));
+    await until(async () => ((await childrenOf(client, `${root}/locks/v/silent`)).length === 1 ? true : null));
     expect(await gateway.lease(waiter)).toMatchObject({ state: 'expired' });
     await gateway.release(lease);
-    expect((await gateway.lock('v/ledger')).holders).toEqual([]);
+    expect((await gateway.lock('v/silent')).holders).toEqual([]);
   });
 });
 
-it('R37: the native client’s process may be killed under held and contended locks: they stay, with their tokens', async ({ onTestFinished }) => {
-  const { gateway } = await behindLink({ onTestFinished });
-  const lease = await gateway.acquire('v/ledger');
-  const waiting = gateway.acquire('v/ledger', { waitMs: 60_000 });
-  await until(async () => ((await gateway.lock('v/ledger')).queue_length === 1 ? true : null));
+it('R37: the native client’s process may be killed under held and contended locks: they stay, with their tokens', async (test) => {
+  const { gateway } = await shared.inTurn(test);
+  const lease = await gateway.acquire('v/client');
+  const waiting = gateway.acquire('v/client', { waitMs: 60_000 });
+  await until(async () => ((await gateway.lock('v/client')).queue_length === 1 ? true : null));
   const { client, supervisor } = gateway.clientProcesses();
   process.kill(client, 'SIGKILL');
   const after = await until(() => {
@@ -273,7 +285,7 @@ it('R37: the native client’s process may be killed under held and contended lo
     return now.client === client || now.client === 0 ? null : now;
   });
   expect(after.supervisor).toBe(supervisor);
-  expect(await gateway.put('v/ledger', 'on', lease, 30_000)).toMatchObject({ status: 201 });
+  expect(await gateway.put('v/client', 'on', lease, 30_000)).toMatchObject({ status: 201 });
   expect(await gateway.lease(lease)).toMatchObject({ state: 'held', fencing_token: lease.fencing_token });
   await gateway.release(lease);
   const next = await waiting;

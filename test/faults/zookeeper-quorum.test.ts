@@ -8,16 +8,33 @@ import { ZooKeeperGateway } from '../support/zookeeper-gateway.ts';
 /** Three servers with a real quorum: the leader is killed, one and two of them are stopped, the gateway's follower is cut off. */
 
 let zookeeper: TestEnsemble;
+const started: ZooKeeperGateway[] = [];
 beforeAll(async () => {
   zookeeper = await TestEnsemble.start({ size: 3 });
 });
-afterAll(() => zookeeper.stop());
+afterAll(async () => {
+  for (const gateway of started) await gateway.process.kill();
+  await zookeeper.stop();
+});
 
 /** Long enough for an election on a busy machine: what is shown there is that nothing is lost. */
 const PATIENT_SESSION_MS = 180_000;
 const ELECTION_MS_MAX = 60_000;
 /** Long beside a request, short beside the session. */
 const FOLLOWER_LAG_MS = 500;
+
+async function gatewayAt(connect: string, zookeeperSessionMs: number): Promise<ZooKeeperGateway> {
+  const gateway = await ZooKeeperGateway.start(connect, { zookeeperSessionMs, outlivesTest: true });
+  started.push(gateway);
+  return gateway;
+}
+
+/** Of all three servers, with a session that no election ends; each test has names of its own. */
+let steady: Promise<ZooKeeperGateway> | null = null;
+function steadyGateway(): Promise<ZooKeeperGateway> {
+  steady ??= gatewayAt(`${zookeeper.connect}/steady`, PATIENT_SESSION_MS);
+  return steady;
+}
 
 /** Clients that take and release locks that others want, too, for as long as they are let. */
 class Contention {
@@ -65,7 +82,7 @@ class Contention {
 
 describe('a gateway over three ZooKeeper servers', () => {
   it('R13: the leader’s death loses no lock, and every line moves on after it', { timeout: ELECTION_MS_MAX * (1 + TIER.leaderKills) }, async () => {
-    const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}/leader`, { zookeeperSessionMs: PATIENT_SESSION_MS });
+    const gateway = await steadyGateway();
     const held = await gateway.acquire('v/held', { ttlMs: 3_600_000 });
     const waiting = await gateway.acquire('v/held', { waitMs: 1, ttlMs: 3_600_000 });
     const contention = new Contention(gateway, 4);
@@ -88,11 +105,10 @@ describe('a gateway over three ZooKeeper servers', () => {
     expect(await gateway.lease(held)).toMatchObject({ state: 'held', fencing_token: held.fencing_token });
     await gateway.release(held);
     expect(await gateway.lease(waiting, 60_000)).toMatchObject({ state: 'held' });
-    await gateway.process.kill();
   });
 
   it('R7: goes on without one server; without two nothing is granted and nothing written, every answer comes; then all goes on', async () => {
-    const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}/quorum`, { zookeeperSessionMs: PATIENT_SESSION_MS });
+    const gateway = await steadyGateway();
     const client = await observer(zookeeper.addresses);
     const lease = await gateway.acquire('v/ledger', { ttlMs: 3_600_000 });
     await gateway.put('v/ledger', 'before', lease);
@@ -115,7 +131,6 @@ describe('a gateway over three ZooKeeper servers', () => {
     expect(await gateway.acquire('v/another')).toMatchObject({ state: 'held' });
     // The release that was answered without a quorum reaches it now.
     expect(await gateway.acquire('v/ledger')).toMatchObject({ state: 'held' });
-    await gateway.process.kill();
   });
 
   it('R12, T21: behind a follower that lost its leader the gateway stops writing, though reads there are answered', async () => {

@@ -12,10 +12,14 @@ import { writeCounter } from '../support/zookeeper-snapshot.ts';
 /** What the ensemble knows is not what it knew: it was made anew, put back, or is another one; or its counters are near their end. */
 
 let zookeeper: TestEnsemble;
+const started: ZooKeeperGateway[] = [];
 beforeAll(async () => {
   zookeeper = await TestEnsemble.start({ digests: false });
 });
-afterAll(() => zookeeper.stop());
+afterAll(async () => {
+  for (const gateway of started) await gateway.process.kill();
+  await zookeeper.stop();
+});
 
 const KNOWN = 'version-2';
 const COUNTER_END = 2_147_483_647;
@@ -23,51 +27,65 @@ const forget = (directories: readonly string[]): void => {
   for (const directory of directories) rmSync(join(directory, KNOWN), { recursive: true });
 };
 
+async function start(directory?: string): Promise<ZooKeeperGateway> {
+  const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}/known`, {
+    outlivesTest: true,
+    ...(directory === undefined ? {} : { directory }),
+  });
+  started.push(gateway);
+  return gateway;
+}
+
+/** The one of the test before, as it is after its rebase. */
+async function running(): Promise<ZooKeeperGateway> {
+  const last = started.at(-1);
+  return last?.process.isRunning === true ? last : start();
+}
+
 /** A gateway that has granted and written, and what it granted last. */
-async function experienced(connect: string): Promise<{ gateway: ZooKeeperGateway; lease: HeldLease }> {
-  const gateway = await ZooKeeperGateway.start(connect);
+async function experienced(name: string): Promise<{ gateway: ZooKeeperGateway; lease: HeldLease }> {
+  const gateway = await running();
   for (let n = 0; n < 20; n += 1) await gateway.release(await gateway.acquire(`v/name-${n % 3}`));
-  const lease = await gateway.acquire('v/ledger');
-  expect(await gateway.put('v/ledger', 'before', lease)).toMatchObject({ status: 201 });
+  const lease = await gateway.acquire(name);
+  expect(await gateway.put(name, 'before', lease)).toMatchObject({ status: 201 });
   return { gateway, lease };
 }
 
-async function refusesUntilRebase(gateway: ZooKeeperGateway, lease: HeldLease): Promise<void> {
+async function refusesUntilRebase(gateway: ZooKeeperGateway, name: string, lease: HeldLease): Promise<void> {
   await gateway.inState('connected');
   const refused = await until(async () => {
     const answer = await gateway.put('v/other', 'x', null, 0);
     return answer.detail?.includes('rebase') === true ? answer : null;
   });
   expect(refused.status).toBe(503);
-  expect(await gateway.tryAcquire('v/ledger', { waitMs: 0 })).toBe(503);
-  expect((await gateway.put('v/ledger', 'late', lease)).status).toBeGreaterThanOrEqual(412);
-  expect(await gateway.get('v/ledger')).toBe('before');
+  expect(await gateway.tryAcquire(name, { waitMs: 0 })).toBe(503);
+  expect((await gateway.put(name, 'late', lease)).status).toBeGreaterThanOrEqual(412);
+  expect(await gateway.get(name)).toBe('before');
   const base = await gateway.rebase();
   expect(base > BigInt(lease.fencing_token)).toBe(true);
-  const next = await gateway.acquire('v/ledger');
+  const next = await gateway.acquire(name);
   expect(BigInt(next.fencing_token) > base).toBe(true);
-  expect(await gateway.put('v/ledger', 'late', lease)).toMatchObject({ status: 412, code: 'stale_token' });
-  expect(await gateway.put('v/ledger', 'after', next)).toMatchObject({ status: 200 });
+  expect(await gateway.put(name, 'late', lease)).toMatchObject({ status: 412, code: 'stale_token' });
+  expect(await gateway.put(name, 'after', next)).toMatchObject({ status: 200 });
 }
 
 describe('an ensemble that does not know what it knew', () => {
   it('because it was made anew under a running gateway: nothing is granted or written until a rebase, and no token falls', async () => {
-    const { gateway, lease } = await experienced(`${zookeeper.connect}/anew`);
+    const { gateway, lease } = await experienced('v/anew');
     await zookeeper.whileStopped(forget);
-    await refusesUntilRebase(gateway, lease);
-    await gateway.process.kill();
+    await refusesUntilRebase(gateway, 'v/anew', lease);
   });
 
   it('because an older state was put back, found by a gateway that starts: the same', async () => {
-    const { gateway: first, lease: earlier } = await experienced(`${zookeeper.connect}/back`);
+    const { gateway: first, lease: earlier } = await experienced('v/back');
     const kept = `${zookeeper.servers[0]?.directory}-kept`;
     onTestFinished(() => rmSync(kept, { recursive: true, force: true }));
     await zookeeper.whileStopped(([directory = '']) => cpSync(join(directory, KNOWN), kept, { recursive: true }));
-    await first.put('v/ledger', 'before', earlier, 60_000);
+    await first.put('v/back', 'before', earlier, 60_000);
     for (let n = 0; n < 20; n += 1) await first.release(await first.acquire(`v/name-${n}`));
     await first.release(earlier);
-    const lease = await first.acquire('v/ledger');
-    await first.put('v/ledger', 'before', lease);
+    const lease = await first.acquire('v/back');
+    await first.put('v/back', 'before', lease);
     const { directory } = first.process;
     await first.process.stop();
     await zookeeper.whileStopped(([place = '']) => {
@@ -75,9 +93,8 @@ describe('an ensemble that does not know what it knew', () => {
       cpSync(kept, join(place, KNOWN), { recursive: true });
     });
     // A session of the state that was put back may still have the volume for a while.
-    const next = await until(() => ZooKeeperGateway.start(`${zookeeper.connect}/back`, { directory }).catch(() => null));
-    await refusesUntilRebase(next, lease);
-    await next.process.kill();
+    const next = await until(() => start(directory).catch(() => null));
+    await refusesUntilRebase(next, 'v/back', lease);
   });
 
   it('because the tokens so far came from the gateway itself: the same', async () => {
@@ -89,31 +106,31 @@ describe('an ensemble that does not know what it knew', () => {
     await ask('/v1/files/v/ledger', { method: 'PUT', headers: { 'x-fencing-token': lease.fencing_token }, body: 'before' });
     await embedded.stop();
     const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}/other`, { directory });
-    await refusesUntilRebase(gateway, lease);
+    await refusesUntilRebase(gateway, 'v/ledger', lease);
     await gateway.process.kill();
   });
 });
 
 describe('a sequence counter near its end', () => {
   it('R7: keeps the order of arrival and one holder at a time; tokens grow, and the idle node is made anew', async () => {
-    const path = '/end/locks/v/ledger';
-    const first = await ZooKeeperGateway.start(`${zookeeper.connect}/end`);
-    await first.release(await first.acquire('v/ledger'));
+    const path = '/known/locks/v/end';
+    const first = await running();
+    await first.release(await first.acquire('v/end'));
     const { directory } = first.process;
     await first.process.stop();
     // A start writes a snapshot of what there is.
     await zookeeper.whileStopped(() => undefined);
     await zookeeper.whileStopped(([place = '']) => writeCounter(place, path, COUNTER_END - 3));
-    const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}/end`, { directory });
+    const gateway = await start(directory);
     const client = await observer(zookeeper.addresses);
     expect((await client.exists(path)).stat?.cversion).toBe(COUNTER_END - 3);
-    let current = await gateway.acquire('v/ledger');
+    let current = await gateway.acquire('v/end');
     const waiting: HeldLease[] = [];
-    for (let n = 0; n < 6; n += 1) waiting.push(await gateway.acquire('v/ledger', { waitMs: 1 }));
+    for (let n = 0; n < 6; n += 1) waiting.push(await gateway.acquire('v/end', { waitMs: 1 }));
     const { names } = await client.children(path);
     expect(names.filter((name) => name.endsWith(`-${COUNTER_END}`)).length).toBeGreaterThan(1);
     for (const next of waiting) {
-      expect((await gateway.lock('v/ledger')).holders).toMatchObject([{ lease_ref: current.lease_ref }]);
+      expect((await gateway.lock('v/end')).holders).toMatchObject([{ lease_ref: current.lease_ref }]);
       await gateway.release(current);
       const granted = await gateway.lease(next, 60_000);
       expect([granted.state, BigInt(granted.fencing_token) > BigInt(current.fencing_token)]).toEqual(['held', true]);
@@ -121,7 +138,7 @@ describe('a sequence counter near its end', () => {
     }
     await gateway.release(current);
     await until(async () => ((await client.exists(path)).stat === null ? true : null));
-    const anew = await gateway.acquire('v/ledger');
+    const anew = await gateway.acquire('v/end');
     expect(BigInt(anew.fencing_token) > BigInt(current.fencing_token)).toBe(true);
     expect((await client.exists(path)).stat?.cversion).toBe(1);
   });

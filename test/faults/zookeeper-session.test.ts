@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { newDirectory } from '../support/gateway.ts';
+import { behindLink, SharedGateway } from '../support/shared-gateway.ts';
 import { until } from '../support/until.ts';
 import { observer } from '../support/zookeeper-client.ts';
 import { TestEnsemble } from '../support/zookeeper-ensemble.ts';
-import { GATEWAY_SESSION_MS, ZooKeeperGateway, type ZooKeeperGatewayOptions } from '../support/zookeeper-gateway.ts';
-import { ZooKeeperProxy } from '../support/zookeeper-proxy.ts';
+import { GATEWAY_SESSION_MS, ZooKeeperGateway } from '../support/zookeeper-gateway.ts';
 
 /** The gateway's session ends while it holds locks: by a cut link, a stopped process, a killed one, a server that is gone. */
 
@@ -17,18 +17,20 @@ let roots = 0;
 beforeAll(async () => {
   zookeeper = await TestEnsemble.start();
 });
-afterAll(() => zookeeper.stop());
+afterAll(async () => {
+  await shared.end();
+  await zookeeper.stop();
+});
+
+const serverPort = (): number => zookeeper.servers[0]?.port ?? 0;
 
 function newRoot(): string {
   roots += 1;
   return `/s${roots}`;
 }
 
-async function gatewayAt(root: string, { onTestFinished }: Pick<TestContext, 'onTestFinished'>, options: ZooKeeperGatewayOptions = {}) {
-  const link = await ZooKeeperProxy.to(zookeeper.servers[0]?.port ?? 0, onTestFinished);
-  const gateway = await ZooKeeperGateway.start(`127.0.0.1:${link.port}${root}`, { whenFinished: onTestFinished, ...options });
-  return { link, gateway };
-}
+/** Loses its session again and again, and in the end the supervisor of its client. */
+const shared = new SharedGateway((whenFinished) => behindLink(serverPort(), newRoot(), whenFinished));
 
 interface Committed {
   readonly fencing_token: string;
@@ -44,7 +46,7 @@ async function commitsOf(gateway: ZooKeeperGateway, path: string): Promise<reado
 
 describe.concurrent('the session of a gateway', () => {
   it('R13: ends under a holder who keeps writing: none of its writes comes after the grant of the next one', async (test) => {
-    const { link, gateway } = await gatewayAt(newRoot(), test);
+    const { link, gateway } = await shared.inTurn(test);
     const first = await gateway.acquire('v/ledger');
     let over = false;
     let refused = 0;
@@ -71,8 +73,7 @@ describe.concurrent('the session of a gateway', () => {
   });
 
   it('R1, T22: runs out while its gateway is stopped: on waking it commits nothing of what was queued under an old lease', async (test) => {
-    const root = newRoot();
-    const { gateway } = await gatewayAt(root, test);
+    const { gateway, root } = await behindLink(serverPort(), newRoot(), test.onTestFinished);
     const client = await observer(zookeeper.addresses, test.onTestFinished);
     const lease = await gateway.acquire('v/ledger');
     await gateway.put('v/ledger', 'before', lease);
@@ -93,57 +94,51 @@ describe.concurrent('the session of a gateway', () => {
     const directory = await newDirectory();
     // Longer than the test may take.
     const options = { directory, zookeeperSessionMs: 300_000, takeoverAfterMs: 500 };
-    const { gateway } = await gatewayAt(root, test, options);
+    const { gateway } = await behindLink(serverPort(), root, test.onTestFinished, options);
     const lease = await gateway.acquire('v/ledger');
     await gateway.put('v/ledger', 'before', lease);
     await gateway.process.kill();
-    const { gateway: next } = await gatewayAt(root, test, options);
+    const { gateway: next } = await behindLink(serverPort(), root, test.onTestFinished, options);
     expect(await next.put('v/ledger', 'late', lease)).toMatchObject({ status: 412 });
     const fresh = await next.acquire('v/ledger');
     expect(fresh.state).toBe('held');
     expect(BigInt(fresh.fencing_token) > BigInt(lease.fencing_token)).toBe(true);
     expect(await next.get('v/ledger')).toBe('before');
   });
-
-  it('can never come again when the supervisor of its client was killed: the gateway stops, with an error', async (test) => {
-    const { gateway } = await gatewayAt(newRoot(), test);
-    const { supervisor } = gateway.clientProcesses();
-    process.kill(supervisor, 'SIGKILL');
-    const { code, signal } = await gateway.process.ended();
-    expect([code, signal]).toEqual([1, null]);
-  });
 });
 
 describe('a ZooKeeper server that is gone', () => {
-  let own: TestEnsemble;
-  beforeAll(async () => {
-    own = await TestEnsemble.start();
-  });
-  afterAll(() => own.stop());
-
   it('R8: for a moment, costs no lock: its session is in what it stored', async () => {
-    const gateway = await ZooKeeperGateway.start(`${own.connect}/moment`, { zookeeperSessionMs: STEADY_SESSION_MS });
+    const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}/moment`, { zookeeperSessionMs: STEADY_SESSION_MS });
     const lease = await gateway.acquire('v/ledger');
-    await own.servers[0]?.kill();
+    await zookeeper.servers[0]?.kill();
     await gateway.inState('suspended');
-    own.servers[0]?.start();
-    await own.serving();
+    zookeeper.servers[0]?.start();
+    await zookeeper.serving();
     expect(await gateway.put('v/ledger', 'on', lease, LIMITS.writeWaitMsMax)).toMatchObject({ status: 201 });
     expect(await gateway.lease(lease)).toMatchObject({ state: 'held', fencing_token: lease.fencing_token });
   });
 
-  it('R8: for longer than the session, costs the locks and no more: the next acquire is granted', async () => {
-    const gateway = await ZooKeeperGateway.start(`${own.connect}/longer`);
-    const lease = await gateway.acquire('v/ledger');
-    await own.servers[0]?.kill();
+  it('R8: for longer than the session, costs the locks and no more: the next acquire is granted', async (test) => {
+    const { gateway } = await shared.inTurn(test);
+    const lease = await gateway.acquire('v/longer');
+    await zookeeper.servers[0]?.kill();
     await gateway.inState('lost');
     expect(await gateway.lease(lease)).toMatchObject({ state: 'lost' });
-    own.servers[0]?.start();
-    await own.serving();
+    zookeeper.servers[0]?.start();
+    await zookeeper.serving();
     const back = performance.now();
-    const next = await gateway.acquire('v/ledger', { waitMs: 60_000 });
+    const next = await gateway.acquire('v/longer', { waitMs: 60_000 });
     console.log(`granted ${Math.round(performance.now() - back)} ms after the server was back, with sessions of ${GATEWAY_SESSION_MS} ms`);
     expect(BigInt(next.fencing_token) > BigInt(lease.fencing_token)).toBe(true);
-    expect(await gateway.put('v/ledger', 'late', lease)).toMatchObject({ status: 412 });
+    expect(await gateway.put('v/longer', 'late', lease)).toMatchObject({ status: 412 });
   });
+});
+
+it('a session can never come again when the supervisor of its client was killed: the gateway stops, with an error', async (test) => {
+  const { gateway } = await shared.inTurn(test);
+  const { supervisor } = gateway.clientProcesses();
+  process.kill(supervisor, 'SIGKILL');
+  const { code, signal } = await gateway.process.ended();
+  expect([code, signal]).toEqual([1, null]);
 });

@@ -6,6 +6,7 @@ import { GatewayProcess } from '../support/gateway-process.ts';
 import { auditOf } from '../support/history.ts';
 import { get, lease, post, put } from '../support/http-client.ts';
 import { until } from '../support/until.ts';
+import { observer } from '../support/zookeeper-client.ts';
 import { TestEnsemble } from '../support/zookeeper-ensemble.ts';
 import { ZooKeeperProxy } from '../support/zookeeper-proxy.ts';
 
@@ -53,11 +54,27 @@ const putted = (url: string, name: string, body: string): Promise<Awaited<Return
   });
 
 describe('a standby on another host', () => {
+  let first: GatewayProcess;
+  let connect: string;
+  beforeAll(async () => {
+    connect = `${zookeeper.connect}${freshRoot()}`;
+    const one = await newDirectory();
+    first = await GatewayProcess.start(one, { ...over(connect, { FENCEGATE_VOLUMES: `v=${one}/v,names=` }), outlivesTest: true });
+  });
+  afterAll(async () => {
+    await first.kill();
+    await removeDirectory(first.directory);
+  });
+
+  it('refuses a volume whose name another volume has, and says what to do', async () => {
+    const refused = await GatewayProcess.failing(await directory(), over(connect));
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(ONE_LINE)]);
+    expect(refused.stderr).toMatch(/another name|another lock root/);
+  });
+
   it('R27: is refused with one line while the first lives, takes over when it is silent, fences it, and needs no rebase', async () => {
-    const connect = `${zookeeper.connect}${freshRoot()}`;
-    const [one, two] = [await directory(), await directory()];
+    const [one, two] = [first.directory, await directory()];
     const shared = { FENCEGATE_VOLUMES: `v=${one}/v` };
-    const first = await GatewayProcess.start(one, over(connect, shared));
     const held = await lease(first.url, ['v/ledger.csv']);
     expect((await put(first.url, 'v/ledger.csv', 'of the first', { 'x-fencing-token': held.token })).status).toBe(201);
     const refused = await GatewayProcess.failing(two, over(connect, shared));
@@ -65,13 +82,13 @@ describe('a standby on another host', () => {
     expect(refused.stderr).toMatch(/\bv\b.*taken over/);
     const [before = ''] = await incarnations(`${one}/v`);
 
+    const ensemble = await observer(zookeeper.addresses);
+    const owners = `${connect.slice(connect.indexOf('/'))}/locks/.owners`;
     first.signal('SIGSTOP');
     const late = put(first.url, 'v/ledger.csv', 'too late', { 'x-fencing-token': held.token });
-    const second = await until(async () => {
-      const next = await GatewayProcess.spawn(two, over(connect, shared));
-      await next.listening().catch(() => undefined);
-      return next.url === '' ? null : next;
-    });
+    // Whoever starts it again, for as long as it is refused, does so in vain until the ensemble has given the first one's session up.
+    await until(async () => ((await ensemble.children(owners)).names.length === 0 ? true : null));
+    const second = await GatewayProcess.start(two, over(connect, shared));
     expect(await incarnations(`${one}/v`)).not.toContain(before);
     const refusedToken = await put(second.url, 'v/ledger.csv', 'stale', { 'x-fencing-token': held.token });
     expect([refusedToken.status, refusedToken.json['code']]).toEqual([412, 'stale_token']);
@@ -93,10 +110,8 @@ describe('a standby on another host', () => {
   });
 
   it('with a volume of its own serves that one, and the other as soon as its owner is gone', async () => {
-    const connect = `${zookeeper.connect}${freshRoot()}`;
-    const [one, two] = [await directory(), await directory()];
+    const [one, two] = [first.directory, await directory()];
     await mkdir(join(two, 'own'));
-    const first = await GatewayProcess.start(one, over(connect, { FENCEGATE_VOLUMES: `v=${one}/v,names=` }));
     const second = await GatewayProcess.start(two, over(connect, { FENCEGATE_VOLUMES: `v=${one}/v,own=${two}/own,names=` }));
     expect((await putted(second.url, 'own/a.txt', 'its own')).status).toBe(201);
     expect((await put(second.url, 'v/a.txt', 'refused')).json).toMatchObject({ code: 'volume_unavailable' });
@@ -107,15 +122,6 @@ describe('a standby on another host', () => {
     await first.stop();
     expect((await putted(second.url, 'v/a.txt', 'taken over')).status).toBe(201);
     await until(async () => ((await post(second.url, '/v1/leases', names)).status === 201 ? true : null));
-  });
-
-  it('refuses a volume whose name another volume has, and says what to do', async () => {
-    const connect = `${zookeeper.connect}${freshRoot()}`;
-    const [one, two] = [await directory(), await directory()];
-    await GatewayProcess.start(one, over(connect));
-    const refused = await GatewayProcess.failing(two, over(connect));
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(ONE_LINE)]);
-    expect(refused.stderr).toMatch(/another name|another lock root/);
   });
 });
 
