@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import type { LeaseMode } from '../../src/domain/lease.ts';
 import { conflict } from '../../src/locks/decision.ts';
 import { contenderPrefix, parseChild } from '../../src/locks/zookeeper/lock-node.ts';
 import { decide, without } from '../../src/locks/zookeeper/protocol.ts';
 import { FREE, type NextState, type NodeState } from '../../src/locks/zookeeper/resource-node.ts';
+import { keyOf } from './world-key.ts';
 
 export interface Contending {
   readonly mode: LeaseMode;
@@ -34,7 +34,7 @@ interface Process {
   token: number;
 }
 
-interface World {
+export interface World {
   zxid: number;
   version: number;
   state: NodeState;
@@ -67,12 +67,6 @@ export function explore(options: WorldOptions): { readonly worlds: number; reado
   return { worlds: seen.size, violation: null, heldBy };
 }
 
-/** Millions of worlds are remembered: by their digest. */
-function keyOf(world: World): string {
-  const text = JSON.stringify(world, (_, value: unknown) => (typeof value === 'bigint' ? Number(value) : value));
-  return createHash('sha1').update(text).digest('base64');
-}
-
 /** What was read or planned is replaced, never changed: a copy shares it. */
 function copyOf(world: World): World {
   return { ...world, children: [...world.children], processes: world.processes.map((process) => ({ ...process })) };
@@ -86,6 +80,8 @@ function forget(process: Process): void {
   if (phase !== 'look2' && phase !== 'set' && phase !== 'unset') process.version = 0;
   if (phase !== 'watch' && phase !== 'sleep') process.target = null;
   if (phase !== 'set') process.granting = false;
+  if (phase === 'unhold' || phase === 'unset' || phase === 'remove' || phase === 'done' || phase === 'over') process.minted = process.token = 0;
+  if (phase === 'done' || phase === 'over') process.node = null;
 }
 
 function initial({ contenders }: WorldOptions): World {

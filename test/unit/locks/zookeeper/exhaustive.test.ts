@@ -28,7 +28,7 @@ describe('every order of events in small worlds', () => {
     (...contenders) => {
       const { violation, worlds, heldBy } = explore({ contenders, faultsMax: TIER.protocolFaults });
       expect(violation).toBeNull();
-      expect(worlds).toBeGreaterThan(1_000);
+      expect(worlds).toBeGreaterThan(500);
       expect(heldBy.size).toBe(2);
     },
     WORLD_MS_MAX,
@@ -39,7 +39,7 @@ describe('every order of events in small worlds', () => {
     (...contenders) => {
       const { violation, worlds, heldBy } = explore({ contenders, faultsMax: TIER.protocolTripleFaults });
       expect(violation).toBeNull();
-      expect(worlds).toBeGreaterThan(100_000);
+      expect(worlds).toBeGreaterThan(20_000);
       expect(heldBy.size).toBe(3);
     },
     WORLD_MS_MAX,
