@@ -1,3 +1,4 @@
+import { leaveDeadTerminals } from './cli/dead-terminals.ts';
 import { type EndableProcess, endProcess, endProcessNow } from './cli/ending.ts';
 import { runProgram } from './cli/program.ts';
 import type { Compose, Host } from './cli/serve.ts';
@@ -6,7 +7,10 @@ import { threadsInside } from './domain/threads-inside.ts';
 import { scrub } from './observability/redaction.ts';
 
 const endable: EndableProcess = {
-  exit: (code) => process.exit(code),
+  exit: (code) => {
+    leaveDeadTerminals();
+    process.exit(code);
+  },
   kill: () => process.kill(process.pid, 'SIGKILL'),
   busyWith: () => [...process.getActiveResourcesInfo(), ...threadsInside()],
 };

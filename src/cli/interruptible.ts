@@ -1,4 +1,5 @@
 import { exitCodeOfSignal } from './exit-codes.ts';
+import { outputFailed } from './standard-output.ts';
 
 /** A signal ended the command before it was done. */
 export class Interrupted extends Error {
@@ -11,11 +12,16 @@ export class Interrupted extends Error {
   }
 }
 
-/** Runs `work` with a signal that aborts at SIGINT or SIGTERM, with `Interrupted` as its reason; the process is not ended by them meanwhile. */
+/**
+ * Runs `work` with a signal that aborts at SIGINT or SIGTERM, with `Interrupted` as its reason, or when standard output takes no more, with
+ * `OutputFailed`; the process is not ended by them meanwhile.
+ */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const interrupted = new AbortController();
   const interrupt = (signal: NodeJS.Signals): void => interrupted.abort(new Interrupted(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM'));
+  const giveUp = (): void => interrupted.abort(outputFailed.reason);
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
+  outputFailed.addEventListener('abort', giveUp);
   try {
     return await work(interrupted.signal);
   } catch (thrown) {
@@ -23,5 +29,6 @@ export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>
     throw interrupted.signal.aborted ? interrupted.signal.reason : thrown;
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+    outputFailed.removeEventListener('abort', giveUp);
   }
 }

@@ -10,8 +10,15 @@ const BY_CODE: Readonly<Record<string, readonly [says: string, next: string]>> =
   EROFS: ['its file system can only be read', 'name a place that can be written'],
   ENOSPC: ['no room left', 'make room, or name another place'],
   EDQUOT: ['the quota is used up', 'make room, or name another place'],
+  EIO: ['its device, or the terminal, does not work', 'look what the system says of it'],
   ENAMETOOLONG: ['its name is too long', 'name a shorter one'],
 };
+
+/** What an error of the system says in words; `null` where there are none for it. */
+export function saysOf({ code }: NodeJS.ErrnoException): string | null {
+  const [says] = BY_CODE[String(code)] ?? [];
+  return says === undefined ? null : `${says} (${code})`;
+}
 
 /** Lines for people; `null` for what is no error of the system. */
 export function localFailure(thrown: unknown): string[] | null {

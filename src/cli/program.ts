@@ -2,10 +2,12 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { environmentOfProcess } from '../config/client-environment.ts';
 import type { CommandContext } from './command-context.ts';
-import { EXIT, exitCodeOfSignal } from './exit-codes.ts';
+import { EXIT } from './exit-codes.ts';
 import { failureOf } from './failure.ts';
 import { screenOfProcess } from './screen.ts';
 import type { Compose, Host } from './serve.ts';
+import { errorsWritten } from './standard-error.ts';
+import { OutputFailed, outputFailed, outputWritten } from './standard-output.ts';
 import { addAdministrationCommands } from './trees/administration-tree.ts';
 import { addFileCommands } from './trees/files-tree.ts';
 import type { Run } from './trees/flags.ts';
@@ -21,10 +23,19 @@ export async function runProgram(argv: readonly string[], compose: Compose, host
   const environment = environmentOfProcess();
   const context: CommandContext = {
     environment,
-    screen: screenOfProcess(environment, () => host.endNow(exitCodeOfSignal('SIGPIPE'))),
+    screen: screenOfProcess(environment),
     host,
     compose,
   };
+  const code = await runCommand(argv, context);
+  await outputWritten();
+  const failed: unknown = outputFailed.reason;
+  if (failed instanceof OutputFailed) for (const line of failed.lines) host.complain(line);
+  await errorsWritten();
+  return failed instanceof OutputFailed ? failed.exitCode : code;
+}
+
+async function runCommand(argv: readonly string[], context: CommandContext): Promise<number> {
   let code: number = EXIT.ok;
   let isWrite = false;
   const run: Run = async (command, does) => {
@@ -36,9 +47,11 @@ export async function runProgram(argv: readonly string[], compose: Compose, host
     if (argv.length === 0) program.outputHelp();
     else await program.parseAsync([...argv], { from: 'user' });
   } catch (thrown) {
+    // Told at the end, as for every command.
+    if (thrown instanceof OutputFailed) return thrown.exitCode;
     const failure = failureOf(thrown, isWrite);
     if (failure === null) throw thrown;
-    for (const line of failure.lines) host.complain(line);
+    for (const line of failure.lines) context.host.complain(line);
     return failure.exitCode;
   }
   return code;

@@ -1,5 +1,6 @@
 import type { Environment } from '../config/environment.ts';
 import { outliveStandardError, sayOnStandardError } from './standard-error.ts';
+import { outliveStandardOutput } from './standard-output.ts';
 
 /** Where a command writes: results on standard output, everything else on standard error. */
 export interface Screen {
@@ -13,13 +14,10 @@ export interface Screen {
   readonly progress: boolean;
 }
 
-/** The standard streams. Colours only on a terminal, and not with `NO_COLOR` (no-color.org) or `TERM=dumb`. `onClosed`: nobody reads any more. */
-export function screenOfProcess(environment: Environment, onClosed: () => void): Screen {
+/** The standard streams. Colours only on a terminal, and not with `NO_COLOR` (no-color.org) or `TERM=dumb`. */
+export function screenOfProcess(environment: Environment): Screen {
   outliveStandardError();
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    onClosed();
-  });
+  outliveStandardOutput();
   const plain = (environment['NO_COLOR'] ?? '') !== '' || environment['TERM'] === 'dumb';
   return {
     out: (text) => void process.stdout.write(text),

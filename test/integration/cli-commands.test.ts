@@ -193,17 +193,6 @@ describe('audit', () => {
       .map((line) => JSON.parse(line) as AuditRecord);
     expect(records.map(({ resource }) => resource)).toEqual(['v/au/1', 'v/au/2', 'v/au/3']);
   });
-
-  it('ends quietly when nobody reads any more', () => {
-    const shell = spawnSync('bash', ['-c', `set -o pipefail; node "$FENCEGATE" audit --json | true`], {
-      cwd: lab.directory,
-      encoding: 'utf8',
-      env: lab.cli.environment,
-    });
-    // 0 when all of it was in the pipe before the reader went.
-    expect([0, 141]).toContain(shell.status);
-    expect(shell.stderr).toBe('');
-  });
 });
 
 describe('doctor, fences, backup, adoption', () => {

@@ -1,78 +1,103 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { BIN } from '../support/command-line.ts';
-import { commandLineSuite } from '../support/command-line-suite.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { ExecSuite, isGone, isStopped, parentOf } from '../support/exec-suite.ts';
 import { until } from '../support/until.ts';
 
-const lab = commandLineSuite();
-/** A resource, and names of files, of each test's own. */
+const suite = new ExecSuite();
+const { lab } = suite;
+const FLAGS = ['--ttl', '3s', '--grace', '300ms'];
 let resource: string;
-let tests = 0;
+let name: (of: string) => string;
 
 beforeEach(() => {
-  tests += 1;
-  resource = `v/r${tests}.txt`;
+  ({ resource, name } = suite.next());
 });
 
-/** Ignores SIGTERM, notes its pid in `pidN` and the time of each round, in ms, in `beatsN`. */
-const stubborn = (): string => `trap "" TERM; echo $$ > pid${tests}; while :; do date +%s%3N >> beats${tests}; sleep 0.02; done`;
+/** Ignores SIGTERM, and notes its pid, and the time of each round, in ms. */
+const stubborn = (): string => `trap "" TERM HUP; echo $$ > ${name('pid')}; while :; do date +%s%3N >> ${name('beats')}; sleep 0.02; done`;
 
-/** Waits until the command runs. It ends with the test, whatever `exec` does about it. */
+/** Waits until the command runs. */
 async function startedPid(): Promise<number> {
-  const file = join(lab.directory, `pid${tests}`);
-  const pid = await until(() => (existsSync(file) && Number(readFileSync(file, 'utf8'))) || null);
-  await until(() => (existsSync(join(lab.directory, `beats${tests}`)) ? true : null));
-  onTestFinished(() => {
-    try {
-      process.kill(pid, 'SIGKILL');
-    } catch {
-      // As it should be.
-    }
+  await suite.appeared(name('beats'));
+  return suite.notedPid(name('pid'));
+}
+
+/** In a shell that passes the end of its terminal on, as a login shell does, and notes the exit code. */
+const outliving = (script: string): string =>
+  `node "$FENCEGATE" exec --lock ${resource} ${FLAGS.join(' ')} -- sh -c '${script}' & trap "kill -HUP $!" HUP; wait $!; wait $!; echo $? > ${name('code')}`;
+
+/** Resolves when a process that does nothing but write comes no further. */
+async function standsStill(pid: number): Promise<void> {
+  let before = '';
+  await until(() => {
+    const [, now = ''] = /^wchar: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8')) ?? [];
+    const stands = Number(now) > 0 && now === before;
+    before = now;
+    return stands ? true : null;
   });
-  return pid;
 }
 
-const lastBeat = (): number =>
-  Number(
-    readFileSync(join(lab.directory, `beats${tests}`), 'utf8')
-      .trim()
-      .split('\n')
-      .at(-1),
-  );
-
-/** Resolves when there is no such process, or only what is left of it for its parent. */
-const isGone = (pid: number): Promise<true> =>
-  until(() => (!existsSync(`/proc/${pid}`) || /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8')) ? true : null));
-
-function execWith(stderr: 'pipe' | number, ...argv: readonly string[]): ChildProcess {
-  const child = spawn(process.execPath, [BIN, ...argv], { cwd: lab.directory, env: lab.cli.environment, stdio: ['ignore', 'ignore', stderr] });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  return child;
-}
+const breakIt = (graceMs = 0) => lab.client.breakLock(resource, { reason: 'a test', graceMs });
 
 describe('the end of a command of exec that ignores SIGTERM', () => {
   it('comes although standard error is a file on a disk that is full', async () => {
     const full = openSync('/dev/full', 'w');
-    const child = execWith(full, 'exec', '--lock', resource, '--ttl', '3s', '--grace', '300ms', '--', 'sh', '-c', stubborn());
+    const child = suite.execWith(full, resource, stubborn(), ...FLAGS);
     closeSync(full);
     const ended = once(child, 'exit');
     const pid = await startedPid();
-    await lab.client.breakLock(resource, { reason: 'a test' });
+    await breakIt();
     expect(await ended).toEqual([70, null]);
     await isGone(pid);
   });
 
-  it('comes although nobody reads standard error any more', async () => {
-    const child = execWith('pipe', 'exec', '--lock', resource, '--ttl', '3s', '--grace', '300ms', '--', 'sh', '-c', stubborn());
+  it('comes although nobody has standard error open any more', async () => {
+    const child = suite.execWith('pipe', resource, stubborn(), ...FLAGS);
     const ended = once(child, 'exit');
     const pid = await startedPid();
     child.stderr?.destroy();
-    await lab.client.breakLock(resource, { reason: 'a test' });
+    await breakIt();
     expect(await ended).toEqual([70, null]);
     await isGone(pid);
+  });
+
+  it.each(['a pipe', 'a socket'] as const)('comes in time although standard error is %s that is full, and that nobody reads', async (which) => {
+    const pipe = join(lab.directory, name('pipe'));
+    spawnSync('mkfifo', [pipe]);
+    const unread = which === 'a pipe' ? openSync(pipe, 'r+') : 'pipe';
+    const child = suite.execWith(unread, resource, `yes >&2 & echo $! > ${name('filler')}; ${stubborn()}`, ...FLAGS);
+    const ended = once(child, 'exit');
+    const pid = await startedPid();
+    await standsStill(await suite.notedPid(name('filler')));
+    // Told beforehand, too: that must not hold it up either.
+    await breakIt(1_500);
+    expect(await ended).toEqual([70, null]);
+    await isGone(pid);
+    if (typeof unread === 'number') closeSync(unread);
+  });
+
+  it('comes in time although the terminal stands still (Ctrl-S); what was said is said when it goes on', async () => {
+    const { type, ended } = suite.atTerminal(resource, `trap "" TERM; echo $$ > ${name('pid')}; echo now; while :; do sleep 0.02; done`, ...FLAGS);
+    const pid = await suite.notedPid(name('pid'));
+    const keeper = parentOf(pid);
+    type('\u0013');
+    await breakIt(1_500);
+    await Promise.all([isGone(pid), isGone(keeper)]);
+    type('\u0011');
+    expect((await ended).code).toBe(70);
+  });
+
+  it('comes when its terminal is gone, and exec says 70', async () => {
+    const terminal = suite.atTerminalRun(outliving(stubborn()));
+    const pid = await startedPid();
+    terminal.hangUp();
+    await breakIt();
+    await isGone(pid);
+    await suite.appeared(name('code'));
+    expect(suite.text(name('code'))).toBe('70\n');
   });
 
   it.each([
@@ -80,32 +105,45 @@ describe('the end of a command of exec that ignores SIGTERM', () => {
     ['of another resource, with a longer grace of its own', () => `${resource}.other`],
   ])('comes when it runs in an exec inside, %s', async (_which, inner) => {
     const nested = `exec node "$FENCEGATE" exec --lock ${inner()} --ttl 1m --grace 20s -- sh -c '${stubborn()}'`;
-    const outer = lab.cli.start('exec', '--lock', resource, '--ttl', '3s', '--grace', '300ms', '--', 'sh', '-c', nested);
+    const outer = suite.exec(resource, nested, ...FLAGS);
     const pid = await startedPid();
-    await lab.client.breakLock(resource, { reason: 'a test' });
+    await breakIt();
     expect(await outer.ended()).toEqual({ code: 70, signal: null });
     await isGone(pid);
   });
 
   it('comes when it has moved to a session of its own, and what started it has ended at SIGTERM', async () => {
     const moved = `setsid sh -c '${stubborn()}' & trap "exit 0" TERM; while :; do sleep 0.02; done`;
-    const outer = lab.cli.start('exec', '--lock', resource, '--ttl', '3s', '--grace', '300ms', '--', 'sh', '-c', moved);
+    const outer = suite.exec(resource, moved, ...FLAGS);
     const pid = await startedPid();
-    await lab.client.breakLock(resource, { reason: 'a test' });
+    await breakIt();
     expect(await outer.ended()).toEqual({ code: 70, signal: null });
     await isGone(pid);
   });
 
   it('has come before it does anything more when both were stopped (Ctrl-Z) for longer than the lease lives, however long the grace', async () => {
-    const outer = lab.cli.start('exec', '--lock', resource, '--ttl', '2s', '--grace', '600ms', '--', 'sh', '-c', stubborn());
+    const outer = suite.exec(resource, stubborn(), '--ttl', '2s', '--grace', '600ms');
     const pid = await startedPid();
     outer.signal('SIGTSTP');
-    await until(() => (/^State:\s+T/m.test(readFileSync(`/proc/${outer.child.pid}/status`, 'utf8')) ? true : null));
-    await until(async () => ((await lab.client.lock(resource)).holders.length === 0 ? true : null));
-    const before = lastBeat();
+    await isStopped(outer.child.pid ?? 0);
+    await until(async () => ((await suite.isFree(resource)) ? true : null));
+    const before = suite.times(name('beats')).at(-1);
     outer.signal('SIGCONT');
     expect(await outer.ended()).toEqual({ code: 70, signal: null });
     await isGone(pid);
-    expect(lastBeat()).toBe(before);
+    expect(suite.times(name('beats')).at(-1)).toBe(before);
+  });
+});
+
+describe('the exit code of exec whose terminal is gone', () => {
+  it('is that of the command, when that came to its own end', async () => {
+    const script = `trap "exit 5" HUP; echo $$ > ${name('pid')}; while :; do sleep 0.02; done`;
+    const terminal = suite.atTerminalRun(outliving(script));
+    const pid = await suite.notedPid(name('pid'));
+    terminal.hangUp();
+    await isGone(pid);
+    await suite.appeared(name('code'));
+    expect(suite.text(name('code'))).toBe('5\n');
+    expect(await suite.isFree(resource)).toBe(true);
   });
 });

@@ -1,11 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { CliProcess } from '../support/cli-process.ts';
-import { BIN } from '../support/command-line.ts';
-import { commandLineSuite, ownGateway } from '../support/command-line-suite.ts';
+import { ownGateway } from '../support/command-line-suite.ts';
+import { ExecSuite, isGone, isStopped, parentOf } from '../support/exec-suite.ts';
 import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
 import { bearerOf, principalsFile } from '../support/volumes-gateway.ts';
@@ -14,28 +12,20 @@ import { bearerOf, principalsFile } from '../support/volumes-gateway.ts';
 const TTL_MS = 3_000;
 const TTL = `${TTL_MS}ms`;
 
-const lab = commandLineSuite();
+const suite = new ExecSuite();
+const { lab } = suite;
 /** A resource of each test's own. */
 let resource: string;
-let tests = 0;
 
 beforeEach(() => {
-  tests += 1;
-  resource = `v/r${tests}.txt`;
+  ({ resource } = suite.next());
 });
 
-/** A shell script as the command. */
-const exec = (script: string, ...flags: readonly string[]): CliProcess =>
-  lab.cli.start('exec', '--lock', resource, ...flags, '--', 'sh', '-c', script);
-
-async function isFree(name: string): Promise<boolean> {
-  return (await lab.client.lock(name)).holders.length === 0;
-}
-
-const appeared = (name: string): Promise<true> => until(() => (existsSync(join(lab.directory, name)) ? true : null));
-const text = (name: string): string => readFileSync(join(lab.directory, name), 'utf8');
-/** Times that a script noted, in ms. */
-const times = (name: string): number[] => text(name).trim().split('\n').map(Number);
+const exec = (script: string, ...flags: readonly string[]): CliProcess => suite.exec(resource, script, ...flags);
+const isFree = (): Promise<boolean> => suite.isFree(resource);
+const appeared = (name: string): Promise<true> => suite.appeared(name);
+const text = (name: string): string => suite.text(name);
+const times = (name: string): number[] => suite.times(name);
 
 describe('fencegate exec', () => {
   it('gives the command its lease, keeps its exit code, and releases', async () => {
@@ -46,7 +36,7 @@ describe('fencegate exec', () => {
     const { high_water_mark: mark } = await lab.client.lock(resource);
     expect(process.stdout).toBe(`${lab.gateway.url} ${resource} ${mark} secret\n`);
     expect(process.stderr).toBe('');
-    expect(await isFree(resource)).toBe(true);
+    expect(await isFree()).toBe(true);
   });
 
   it('holds the lease for as long as the command runs, longer than its time to live', async () => {
@@ -72,7 +62,7 @@ describe('fencegate exec', () => {
       stderr: 'fencegate: no-such-command: command not found\n',
     });
     expect((await lab.cli.run('exec', '--lock', resource, '--', './plain.txt')).code).toBe(126);
-    expect(await isFree(resource)).toBe(true);
+    expect(await isFree()).toBe(true);
   });
 
   it('runs the writes of the command, and of commands of ours in it, under its token', async () => {
@@ -105,7 +95,7 @@ describe('fencegate exec', () => {
     process.signal('SIGTERM');
     expect(await process.ended()).toEqual({ code: 3, signal: null });
     expect(process.stdout).toBe('asked\n');
-    expect(await isFree(resource)).toBe(true);
+    expect(await isFree()).toBe(true);
   });
 });
 
@@ -236,7 +226,7 @@ describe('fencegate exec that loses its lease', () => {
     const process = exec('touch stop-ready; while :; do sleep 0.02; done', '--ttl', '1s');
     await appeared('stop-ready');
     process.signal('SIGSTOP');
-    await until(async () => ((await isFree(resource)) ? true : null));
+    await until(async () => ((await isFree()) ? true : null));
     process.signal('SIGCONT');
     expect(await process.ended()).toEqual({ code: 70, signal: null });
   });
@@ -256,54 +246,39 @@ describe('fencegate exec that loses its lease', () => {
 });
 
 describe('fencegate exec at a terminal', () => {
-  /** Under `script`, which gives it a terminal of its own; what is written to its input is typed. */
-  function atTerminal(command: string) {
-    const child = spawn('script', ['-qec', command, '/dev/null'], {
-      cwd: lab.directory,
-      env: lab.cli.environment,
-      stdio: ['pipe', 'pipe', 'inherit'],
-    });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    let output = '';
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
-    const ended = once(child, 'close').then(() => ({ code: child.exitCode, output }));
-    return { type: (keys: string) => child.stdin.write(keys), ended, pid: child.pid ?? 0 };
-  }
-  const quoted = (script: string): string => `${process.execPath} ${BIN} exec --lock ${resource} -- sh -c '${script}'`;
+  const atTerminal = (script: string) => suite.atTerminal(resource, script);
 
   it('Ctrl-C reaches the command once, and ends it as it ends any other', async () => {
-    const terminal = atTerminal(quoted('trap "echo int >> ints; sleep 0.3; exit 130" INT; touch tty-ready; while :; do sleep 0.02; done'));
+    const terminal = atTerminal('trap "echo int >> ints; sleep 0.3; exit 130" INT; touch tty-ready; while :; do sleep 0.02; done');
     await appeared('tty-ready');
     terminal.type('\u0003');
     expect((await terminal.ended).code).toBe(130);
     expect(text('ints')).toBe('int\n');
-    expect(await isFree(resource)).toBe(true);
+    expect(await isFree()).toBe(true);
   });
 
   it('Ctrl-C says 130 for a command that does nothing about it, and nothing is left of it', async () => {
-    const terminal = atTerminal(quoted('echo $$ > tty-pid; exec sleep 1000'));
-    await appeared('tty-pid');
-    const pid = await until(() => text('tty-pid').trim() || null);
+    const terminal = atTerminal('echo $$ > tty-pid; exec sleep 1000');
+    const pid = await suite.notedPid('tty-pid');
     terminal.type('\u0003');
     expect((await terminal.ended).code).toBe(130);
-    await until(() => (existsSync(`/proc/${pid}`) ? null : true));
-    expect(await isFree(resource)).toBe(true);
+    await isGone(pid);
+    expect(await isFree()).toBe(true);
   });
 
   it('what is typed comes to the command', async () => {
-    const terminal = atTerminal(quoted('read -r line; echo "said $line"'));
+    const terminal = atTerminal('read -r line; echo "said $line"');
     terminal.type('hello\n');
     expect((await terminal.ended).output).toContain('said hello');
   });
 
   it('Ctrl-Z stops the command, too; it goes on with us', async () => {
-    const terminal = atTerminal(quoted('echo $$ > stopped-pid; read -r line; echo "said $line"'));
-    const child = await until(() => (existsSync(join(lab.directory, 'stopped-pid')) && text('stopped-pid').trim()) || null);
-    const parent = /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${child}/status`, 'utf8'))?.[1] ?? '';
+    const terminal = atTerminal('echo $$ > stopped-pid; read -r line; echo "said $line"');
+    const child = await suite.notedPid('stopped-pid');
+    const parent = parentOf(child);
     terminal.type('\u001a');
-    await until(() => (/^State:\s+T/m.test(readFileSync(`/proc/${child}/status`, 'utf8')) ? true : null));
-    await until(() => (/^State:\s+T/m.test(readFileSync(`/proc/${parent}/status`, 'utf8')) ? true : null));
-    process.kill(Number(parent), 'SIGCONT');
+    await Promise.all([isStopped(child), isStopped(parent)]);
+    process.kill(parent, 'SIGCONT');
     terminal.type('again\n');
     expect((await terminal.ended).output).toContain('said again');
   });

@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { BIN } from '../support/command-line.ts';
@@ -73,6 +73,42 @@ describe('a lease that is lost', () => {
     expect([code, stdout]).toEqual([70, '65\n65\n65\n']);
     expect(stderr).toMatch(/stale_token: .*\nfencegate: next: stop: the lease is over/);
     expect(await contentOf('v/l/3')).toBe('before');
+  });
+});
+
+describe('standard output', () => {
+  /** More than a pipe takes in one go. */
+  const MANY = 600;
+  const shell = (script: string) =>
+    spawnSync('bash', ['-c', `set -o pipefail; ${script}`], { cwd: lab.directory, encoding: 'utf8', env: lab.cli.environment });
+
+  beforeAll(async () => {
+    await lab.client.put('v/there', 'x');
+    const many = join(lab.gateway.directory, 'v', 'many');
+    mkdirSync(many);
+    for (let number = 0; number < MANY; number += 1) writeFileSync(join(many, `${number}${'x'.repeat(200)}`), '');
+  });
+
+  it('has all of it, however slow its reader is', () => {
+    const { status, stdout } = shell('node "$FENCEGATE" ls v/many/ --json | (sleep 0.7; cat)');
+    expect(status).toBe(0);
+    expect(stdout.trim().split('\n')).toHaveLength(MANY);
+  });
+
+  it.each([
+    ['ls', 'v/many/'],
+    ['get', 'v/there', '-'],
+    ['audit', '--follow', '--json'],
+    ['token', 'create'],
+    ['exec', '--help'],
+  ])('on a disk that is full is said in a line, and ends %s with 1', (...argv) => {
+    const { status, stderr } = shell(`node "$FENCEGATE" ${argv.join(' ')} > /dev/full`);
+    expect([status, stderr]).toEqual([1, 'fencegate: standard output: no room left (ENOSPC)\n']);
+  });
+
+  it('that nobody reads any more ends a command with 141, without a word', () => {
+    const { status, stderr } = shell('node "$FENCEGATE" ls v/many/ --json | true');
+    expect([status, stderr]).toEqual([141, '']);
   });
 });
 

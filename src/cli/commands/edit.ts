@@ -16,6 +16,7 @@ import { clientEnvironment, closeSoon, openClient } from '../connection.ts';
 import { EXIT } from '../exit-codes.ts';
 import { interruptible } from '../interruptible.ts';
 import { printable } from '../printable.ts';
+import { sayWithoutWaiting } from '../standard-error.ts';
 import { UsageError } from '../usage-error.ts';
 import { giveBack, isReached, type LeaseFlags, leaseVariables, takeLease, tellsOfBreak } from './exec.ts';
 
@@ -32,6 +33,7 @@ export async function editFile(context: CommandContext, resource: string, argv: 
   if (!argv.some((word) => word.includes(PLACE))) throw new UsageError(`the command has no ${PLACE} where the name of the local copy goes`);
   if (resource.endsWith('/')) throw new UsageError('a directory cannot be edited; name a file');
   leaseTimes(flags);
+  sayWithoutWaiting();
   const client = await openClient(context.environment, flags, tellsOfBreak(context));
   const directory = await mkdtemp(join(tmpdir(), 'fencegate-edit-'));
   const copy = new LocalCopy(client, resource, join(directory, basename(resource)));

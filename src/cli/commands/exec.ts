@@ -12,6 +12,7 @@ import { EXIT } from '../exit-codes.ts';
 import { namingHolder } from '../holder.ts';
 import { interruptible } from '../interruptible.ts';
 import { printable } from '../printable.ts';
+import { sayWithoutWaiting } from '../standard-error.ts';
 
 /** Durations in ms. */
 export interface LeaseFlags extends ConnectionFlags {
@@ -37,6 +38,7 @@ const CONFIRM_MS_MAX = 1_000;
 export async function execUnderLock(context: CommandContext, argv: readonly string[], flags: ExecFlags): Promise<number> {
   const [command = '', ...args] = argv;
   const { graceMs } = leaseTimes(flags);
+  sayWithoutWaiting();
   const client = await openClient(context.environment, flags, tellsOfBreak(context));
   let reached = true;
   try {
