@@ -4,9 +4,8 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { BIN } from '../support/command-line.ts';
-import { commandLineSuite, ownGateway } from '../support/command-line-suite.ts';
+import { commandLineSuite } from '../support/command-line-suite.ts';
 import { freePort } from '../support/free-port.ts';
-import { until } from '../support/until.ts';
 
 const lab = commandLineSuite();
 
@@ -209,28 +208,7 @@ describe('what goes wrong is said with what to do next', () => {
     expect(JSON.stringify(config)).not.toMatch(/"\w*[a-z][A-Z]\w*":/);
   });
 
-  it('the help tells each default once', async () => {
-    const { stdout } = await lab.cli.run('audit', '--help');
-    expect(stdout).toContain('how often --follow asks; default 1s\n');
-    expect(stdout.split('\n').filter((line) => (line.match(/default/g)?.length ?? 0) > 1)).toEqual([]);
-  });
-
-  it('every command prints JSON for scripts, but those whose output is not theirs', async () => {
-    const [, list = ''] = (await lab.cli.run('--help')).stdout.split('Commands:\n');
-    const names = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
-    const groups: Readonly<Record<string, readonly string[]>> = {
-      config: ['check'],
-      token: ['create'],
-      lease: ['acquire', 'renew', 'release'],
-      lock: ['show', 'list', 'break'],
-      fence: ['show', 'rebase'],
-      volume: ['adopt'],
-    };
-    const leaves = names.flatMap((name) => groups[name]?.map((sub) => `${name} ${sub}`) ?? [name]);
-    const helps = await Promise.all(
-      leaves.map(async (leaf) => [leaf, (await lab.cli.run(...leaf.split(' '), '--help')).stdout.includes('--json')] as const),
-    );
-    expect(helps.filter(([, json]) => !json).map(([leaf]) => leaf)).toEqual(['serve', 'demo', 'completion', 'exec', 'edit']);
+  it('what only says that something was done says it in JSON for scripts, too', async () => {
     expect(Object.keys(await lab.cli.json<object>('token', 'create'))).toEqual(['token', 'token_sha256']);
     const here = lab.cli.with({ FENCEGATE_DATA_DIR: join(lab.gateway.directory, 'data') });
     expect(await here.json('backup', 'copy.db')).toEqual({ file: join(lab.directory, 'copy.db') });
@@ -253,17 +231,6 @@ describe('a terminal', () => {
 });
 
 describe('a gateway that is gone', () => {
-  it('does not hold exec up once its command is ended', async () => {
-    const { directory: own, gateway: doomed, cli: there } = await ownGateway();
-    const script = 'trap "date +%s%3N > asked; exit 0" TERM; touch ready; while :; do sleep 0.02; done';
-    const process = there.start('exec', '--lock', 'v/x', '--ttl', '2s', '--', 'sh', '-c', script);
-    await until(() => readable(join(own, 'ready')));
-    await doomed.kill();
-    expect((await process.ended()).code).toBe(70);
-    // Less than the time that a gateway which answers is given to hear of the end.
-    expect(Date.now() - Number(readFileSync(join(own, 'asked'), 'utf8'))).toBeLessThan(900);
-  });
-
   it('is said once, with 69', async () => {
     const nobody = lab.cli.with({ FENCEGATE_URL: `http://127.0.0.1:${await freePort()}` });
     expect(await nobody.run('ls')).toMatchObject({
@@ -273,12 +240,3 @@ describe('a gateway that is gone', () => {
     });
   });
 });
-
-function readable(file: string): true | null {
-  try {
-    readFileSync(file);
-    return true;
-  } catch {
-    return null;
-  }
-}
