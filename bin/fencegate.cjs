@@ -27,13 +27,23 @@ function operationsInFlight() {
   }
 }
 
+/** The first use starts all threads. After that the setting is put back: a command of exec and edit finds in its environment what their caller had. */
+function startPool() {
+  const { UV_THREADPOOL_SIZE: given } = process.env;
+  if (given) return;
+  process.env.UV_THREADPOOL_SIZE = String(Math.min(POOL_SIZE_MAX, Math.max(POOL_SIZE_MIN, operationsInFlight() + SPARE)));
+  require('node:fs').access('/', () => {});
+  if (given === undefined) delete process.env.UV_THREADPOOL_SIZE;
+  else process.env.UV_THREADPOOL_SIZE = given;
+}
+
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (process.platform !== 'linux') {
   fail(`runs on Linux only, this is ${process.platform}`);
 } else if (major < 20 || (major === 20 && minor < 19)) {
   fail(`needs Node 20.19 or newer, this is ${process.versions.node}`);
 } else {
-  process.env.UV_THREADPOOL_SIZE ||= String(Math.min(POOL_SIZE_MAX, Math.max(POOL_SIZE_MIN, operationsInFlight() + SPARE)));
+  startPool();
   import('../dist/main.js').catch((error) => {
     fail(
       error.code === 'ERR_MODULE_NOT_FOUND' && String(error.message).includes('dist/main.js')

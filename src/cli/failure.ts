@@ -59,6 +59,11 @@ function exitCodeOf({ code, status }: FencegateError, isWrite: boolean): number 
   return EXIT_BY_CODE[code] ?? (status !== null && status >= 500 ? EXIT.unavailable : isWrite ? EXIT.writeRefused : EXIT.failed);
 }
 
+/** Whether the gateway was not reached, or cannot do it now: it may be back soon. */
+export function isUnavailable(thrown: unknown): thrown is FencegateError {
+  return thrown instanceof FencegateError && exitCodeOf(thrown, false) === EXIT.unavailable;
+}
+
 /** `isWrite`: of a command that writes. `null`: nobody foresaw this; it is thrown on. */
 export function failureOf(thrown: unknown, isWrite: boolean): Failure | null {
   if (thrown instanceof CommanderError) return { exitCode: thrown.exitCode === 0 ? EXIT.ok : EXIT.usage, lines: [] };

@@ -1,8 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { AuditRecord, DoctorReport, Entry, Lease, Lock, WrittenFile } from '../../src/client/contract/answers.ts';
 import { BIN, CommandLine } from '../support/command-line.ts';
 import { commandLineSuite, ownDirectory } from '../support/command-line-suite.ts';
@@ -192,6 +194,37 @@ describe('audit', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as AuditRecord);
     expect(records.map(({ resource }) => resource)).toEqual(['v/au/1', 'v/au/2', 'v/au/3']);
+  });
+
+  it('outlasts a gateway that is away while it follows, says so once, and goes on; one that is away at the start is 69', async () => {
+    await lab.client.put('v/away/1', 'x');
+    let isAway = false;
+    let refused = 0;
+    // What a proxy says whose gateway is gone: the client does not try that again by itself.
+    const proxy = createServer((request, response) => {
+      if (isAway) {
+        refused += 1;
+        response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad Gateway</h1>');
+        return;
+      }
+      void fetch(`${lab.gateway.url}${request.url}`).then(async (answer) =>
+        response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' }).end(await answer.text()),
+      );
+    });
+    await once(proxy.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void proxy.close());
+    const there = lab.cli.with({ FENCEGATE_URL: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` });
+    const process = there.start('audit', 'v', '--path-prefix', 'away/', '--follow', '--json', '--every', '20ms');
+    await process.says('"resource":"v/away/1"');
+    isAway = true;
+    await lab.client.put('v/away/2', 'x');
+    await until(() => (refused > 2 ? true : null));
+    expect((await there.run('audit')).code).toBe(69);
+    isAway = false;
+    await process.says('"resource":"v/away/2"');
+    process.signal('SIGINT');
+    expect((await process.ended()).code).toBe(0);
+    expect(process.stderr).toMatch(/^unexpected_answer: .* Waiting until the gateway answers again\.\n$/);
   });
 });
 

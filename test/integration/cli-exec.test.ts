@@ -39,6 +39,18 @@ describe('fencegate exec', () => {
     expect(await isFree()).toBe(true);
   });
 
+  it('leaves the environment of the command as its own caller made it, but for what tells of the lease', async () => {
+    const process = exec('env');
+    await process.ended();
+    const names = process.stdout.match(/^\w+(?==)/gm)?.filter((name) => !(name in lab.cli.environment));
+    // The shell sets the last ones itself.
+    expect(names?.filter((name) => !['PWD', 'OLDPWD', 'SHLVL', '_'].includes(name)).sort()).toEqual([
+      'FENCEGATE_FENCING_TOKEN',
+      'FENCEGATE_LEASE_ID',
+      'FENCEGATE_RESOURCE',
+    ]);
+  });
+
   it('holds the lease for as long as the command runs, longer than its time to live', async () => {
     const process = exec('touch running; read -r line; echo "$line"', '--ttl', '1s');
     await appeared('running');

@@ -6,6 +6,7 @@ import type { AuditFilter } from '../../client/queries.ts';
 import type { CommandContext } from '../command-context.ts';
 import { type ConnectionFlags, withClient } from '../connection.ts';
 import { EXIT } from '../exit-codes.ts';
+import { isUnavailable } from '../failure.ts';
 import { Interrupted } from '../interruptible.ts';
 import { printable } from '../printable.ts';
 import { outJson } from '../screen.ts';
@@ -37,6 +38,8 @@ export interface AuditFlags extends ConnectionFlags {
 const HEAD = ['SEQ', 'AT', 'ACTION', 'RESOURCE', 'OUTCOME', 'CODE', 'BY', 'CLIENT', 'TOKEN', 'MARK'];
 const PAGE_MAX = 1_000;
 const EVERY_MS_DEFAULT = 1_000;
+/** Of a gateway that does not answer. */
+const AWAY_EVERY_MS_MAX = 10_000;
 const WIDTHS = [8, 24, 13, 32, 9, 20, 12, 20, 8];
 
 /** The newest records, oldest of them first, as one reads a log. With `--follow` what comes then, until SIGINT. */
@@ -54,14 +57,31 @@ export function showAudit(context: CommandContext, place: string | undefined, fl
   });
 }
 
-/** Returns only when it was interrupted, which is how it is ended. */
+/** Returns only when it was interrupted, which is how it is ended: a gateway that is away, as for a restart, is waited for. */
 async function follow(context: CommandContext, client: FencegateClient, filter: AuditFilter, fromSeq: number, flags: AuditFlags): Promise<void> {
   const { signal } = filter;
+  const everyMs = flags.every ?? EVERY_MS_DEFAULT;
   let lastSeq = fromSeq;
+  let waitMs = everyMs;
+  let isAway = false;
+  const news = async (): Promise<AuditRecord[]> => {
+    try {
+      const records = await after(client, filter, lastSeq, Number.POSITIVE_INFINITY);
+      waitMs = everyMs;
+      isAway = false;
+      return records;
+    } catch (thrown) {
+      if (!isUnavailable(thrown)) throw thrown;
+      if (!isAway) context.screen.note(printable(`${thrown.code}: ${thrown.message} Waiting until the gateway answers again.`));
+      isAway = true;
+      waitMs = Math.max(everyMs, Math.min(waitMs * 2, AWAY_EVERY_MS_MAX));
+      return [];
+    }
+  };
   try {
     for (;;) {
-      await delay(flags.every ?? EVERY_MS_DEFAULT, undefined, signal === undefined ? {} : { signal });
-      for (const record of await after(client, filter, lastSeq, Number.POSITIVE_INFINITY)) {
+      await delay(waitMs, undefined, signal === undefined ? {} : { signal });
+      for (const record of await news()) {
         if (flags.json === true) outJson(context.screen, record);
         else context.screen.out(fixedLine(cells(record)));
         lastSeq = record.seq;
