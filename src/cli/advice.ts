@@ -52,7 +52,7 @@ export const ADVICE: Readonly<Record<FencegateErrorCode, string | null>> = {
   already_exists: '--force replaces it',
   same_resource: 'name another target',
   directory_not_empty: 'remove what is in it first',
-  is_a_directory: 'name a file, or end the name with a slash for a directory',
+  is_a_directory: 'name a file: fencegate ls shows what is in a directory, and put takes one whose name ends with a slash',
   not_a_directory: 'a part of the path is a file: fencegate ls VOLUME/ shows which; name a path whose directories are none',
   special_file: 'name a regular file or a directory: nothing else is served',
   symbolic_link: 'name the file itself: links are not followed',

@@ -41,6 +41,7 @@ const EXIT_BY_CODE: Readonly<Partial<Record<FencegateErrorCode, number>>> = {
   volume_read_only: EXIT.noRight,
   invalid_path: EXIT.usage,
   invalid_request: EXIT.usage,
+  same_resource: EXIT.usage,
   ttl_out_of_range: EXIT.usage,
   overlapping_lease: EXIT.usage,
   not_found: EXIT.failed,

@@ -1,4 +1,5 @@
 import type { Administration, BreakReport } from '../domain/administration.ts';
+import { refuse } from '../domain/errors.ts';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
 import type { Journal, JournalStart } from '../domain/journal.ts';
 import type { MountFacts } from '../domain/mount-facts.ts';
@@ -37,6 +38,10 @@ export function createAdministration(deps: AdministrationDeps): Administration {
     },
     rebase: (caller, reason) => rebaseFences(deps.rebase, caller, reason),
     adopt: async (caller, name, reason) => {
+      const { state, reason: doubt } = deps.volumes.get(name).state();
+      // It would end every lease, and void every token, for nothing.
+      if (state === 'open' && doubt === null)
+        throw refuse('invalid_request', `The volume ${name} is open, and this gateway's own: there is nothing to adopt.`);
       await adoptVolume(deps.rebase, name, caller, reason);
       return readinessOf(deps.volumes.get(name));
     },

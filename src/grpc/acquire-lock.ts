@@ -1,4 +1,4 @@
-import { asGatewayError, ERROR_CODES, type ErrorCode, type GatewayError, refuse } from '../domain/errors.ts';
+import { asGatewayError, ERROR_CODES, type ErrorCode, GatewayError, refuse } from '../domain/errors.ts';
 import type { LeaseMode } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { AcquireRequest } from '../domain/lock-api.ts';
@@ -28,16 +28,28 @@ export async function acquireLock(deps: GrpcDeps, call: OpenCall, message: Recor
     const { lease } = await deps.locks.acquire(caller, request, call.signal);
     return lease.state === 'held' ? leaseMessage(lease) : notHeld(deps, lease.state, lease.reason);
   } catch (thrown) {
-    const error = asGatewayError(thrown);
+    const error = inOwnNames(asGatewayError(thrown));
     if (error.code !== 'lock_not_acquired') throw error;
     return notHeld(deps, textOf(error.members['state']), textOf(error.members['reason']));
   }
 }
 
-/** `null`: until the call ends. */
+/** The lock service knows the time to live by its name over HTTP. */
+function inOwnNames(error: GatewayError): GatewayError {
+  if (error.code !== 'ttl_out_of_range') return error;
+  return new GatewayError(error.code, { detail: error.message.replace('ttl_ms', 'session_timeout_ms'), members: error.members, cause: error });
+}
+
+/** `null`: until the call ends. Throws `invalid_request`. */
 function waitLimit(message: RecordLockRequest, hasDeadline: boolean): number | null {
   if (!message.wait_blocking) return 0;
-  if (message.wait_limit_ms !== undefined) return Number(message.wait_limit_ms);
+  const { wait_limit_ms: text } = message;
+  if (text !== undefined) {
+    const limitMs = Number(text);
+    const bounds = { min_ms: 0, max_ms: Number.MAX_SAFE_INTEGER };
+    if (Number.isSafeInteger(limitMs) && limitMs >= 0) return limitMs;
+    throw refuse('invalid_request', `wait_limit_ms lies between 0 and ${bounds.max_ms}.`, { field: 'wait_limit_ms', ...bounds });
+  }
   return hasDeadline ? null : LIMITS.leaseWaitMsMax;
 }
 
@@ -47,9 +59,9 @@ function acquireRequest(message: RecordLockRequest, resource: Resource, caller: 
     resources: [resource],
     mode: modeOf(message.mode),
     ttlMs,
-    // The open call is the waiter. A negative limit is refused by the lock service.
-    waitMs: limitMs !== null && limitMs <= 0 ? limitMs : null,
-    maxWaitMs: limitMs === null || limitMs <= 0 ? null : limitMs,
+    // The open call is the waiter.
+    waitMs: limitMs === 0 ? 0 : null,
+    maxWaitMs: limitMs === 0 ? null : limitMs,
     maxHoldMs: optionalMs(message.max_hold_ms),
     priority: message.priority ?? PRIORITY_DEFAULT,
     clientId: caller.clientId,

@@ -69,4 +69,20 @@ describe('fencegate demo', () => {
     expect(process.stdout).toMatch(/rejected +stale_token/);
     expect(readdirSync(directory)).toEqual([]);
   });
+
+  it('that is interrupted says by its exit code which signal that was, and leaves nothing behind', async () => {
+    const process = start(['demo'], { TMPDIR: directory });
+    await process.says('A gateway runs at');
+    process.signal('SIGINT');
+    expect(await process.ended()).toEqual({ code: 130, signal: null });
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('that nobody reads any more ends as it would at that signal, and leaves nothing behind', async () => {
+    const process = start(['demo'], { TMPDIR: directory });
+    await process.says('A gateway runs at');
+    process.child.stdout.destroy();
+    expect(await process.ended()).toEqual({ code: 141, signal: null });
+    expect(readdirSync(directory)).toEqual([]);
+  });
 });

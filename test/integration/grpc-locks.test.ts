@@ -393,6 +393,16 @@ describe('every refusal has its status and the code of HTTP', () => {
     expect((thrown as ServiceError).metadata.get('x-request-id')).toEqual(['mine-1']);
   });
 
+  it.each([
+    [{ session_timeout_ms: 5 }, 'session_timeout_ms lies between 1000 and 3600000 here.'],
+    [{ wait_blocking: true, wait_limit_ms: -1 }, 'wait_limit_ms lies between 0 and 9007199254740991.'],
+    [{ wait_blocking: true, wait_limit_ms: '9223372036854775807' }, 'wait_limit_ms lies between 0 and 9007199254740991.'],
+    [{ lock_delay_ms: -1 }, expect.stringMatching(/^lock_delay_ms lies between 0 and \d+\.$/)],
+  ])('names the fields of the message: %o', async (wrong, details) => {
+    const thrown: unknown = await client.acquire({ resource_path: 'v/a', ...wrong }).catch((error: ServiceError) => error);
+    expect(thrown).toMatchObject({ details });
+  });
+
   it('a message that is too large is refused, and the gateway lives on', async () => {
     const large = client.acquire({ resource_path: `v/${'x'.repeat(600_000)}` });
     expect(await refusal(large)).toMatch(/^RESOURCE_EXHAUSTED/);

@@ -9,7 +9,7 @@ const EXEC_HELP = `
 The command gets FENCEGATE_URL, FENCEGATE_RESOURCE, FENCEGATE_LEASE_ID and FENCEGATE_FENCING_TOKEN. Its writes through the gateway carry the token;
 a command that writes the mount directly is NOT fenced: it is only ended in time, and nothing checks what it writes. It has a session and a
 process group of its own; signals are passed on to it. Processes that it leaves behind when it ends are left alone, without a lease.
-When the lease is lost, SIGKILL also reaches what it has started in other sessions, as exec does, but no daemon whose parents have ended.
+When the lease is lost, whatever it has started is killed, in other sessions, too; only a daemon whose parents have ended is not found.
 
 Exit code: that of the command (128 + n after signal n), or 64 wrong usage, 65 write refused, 69 gateway not reached, 70 lease lost, 75 lock not
 acquired in time, 77 no right, 126 and 127 the command could not be run or was not found.
