@@ -39,15 +39,15 @@ export function routedUrl(target: string): string {
     if (!below.includes('/')) continue;
     return `${prefix}-/-${prefix === '/v1/files/' && below.endsWith('/') ? '/' : ''}${query}`;
   }
-  return isDecodable(path) ? `${path}${query}` : UNDECODABLE;
+  return decoded(path) === null ? UNDECODABLE : `${path}${query}`;
 }
 
-function isDecodable(path: string): boolean {
+/** `null` when it cannot be decoded. */
+function decoded(text: string): string | null {
   try {
-    decodeURIComponent(path);
-    return true;
+    return decodeURIComponent(text);
   } catch {
-    return false;
+    return null;
   }
 }
 
@@ -66,8 +66,8 @@ export function namedTarget(target: string): NamedTarget {
   if (target.includes('#')) throw refuse('invalid_path', 'A URL that is sent has no fragment.');
   const below = path.slice(prefix.length);
   const slash = below.indexOf('/');
-  const volume = below.slice(0, slash);
-  if (!isVolumeName(volume)) throw refuse('volume_not_found', 'There is no volume of this name.');
+  const volume = decoded(below.slice(0, slash));
+  if (volume === null || !isVolumeName(volume)) throw refuse('volume_not_found', 'There is no volume of this name.');
   const rest = below.slice(slash + 1);
   if (rest === '') return { volume, segments: [], directory: true };
   const directory = rest.endsWith('/');

@@ -35,6 +35,13 @@ test('any legal name survives the way through a URL, exactly once decoded', () =
   );
 });
 
+test('the name of a volume is decoded once, too (RFC 3986, 2.3), and is none when anything else comes out', () => {
+  expect(namedTarget('/v1/files/%64em%6f/a')).toMatchObject({ volume: 'demo' });
+  for (const name of ['%2e%2e', 'de%2fmo', '%2564emo', '%ff', '']) {
+    expect(() => namedTarget(`/v1/files/${name}/a`), name).toThrow(expect.objectContaining({ code: 'volume_not_found' }));
+  }
+});
+
 test('whatever is sent, a target is canonical or refused', () => {
   fc.assert(
     fc.property(
