@@ -62,6 +62,12 @@ export interface WriteLeases {
   /** The commit section's own check, synchronous and authoritative: a live exclusive lease on `resource` whose token is the mark. Pins it, or throws 412, which the write protocol judges again (what it may show is known to whoever knows the caller). */
   pin(resource: Resource, token: FencingToken): Pin;
   /**
+   * A refusal of `token` as that of an ended or shared lease, or as stale, may be told once this resolves, and says whether facts moved
+   * meanwhile. Rejects with `journal_unavailable` when the journal does not have what it is about, `volume_unavailable` when a commit section
+   * under the lease does not end, or the signal's reason: then nothing is known for good yet.
+   */
+  refusalTold(resource: Resource, token: FencingToken, signal: AbortSignal): Promise<boolean>;
+  /**
    * Waits while the coordinator is not in contact, at most `waitMs`; at once where a write under `token` may be finished without.
    * Rejects with `coordinator_suspended`, `coordinator_unavailable`, or the signal's reason.
    */

@@ -37,6 +37,10 @@ export const LIMITS = {
   endedSessionsMax: 200_000,
   lostPerSessionMax: 1_000,
   endsPerUnitMax: 200,
+  /** After which the end of a lease that the journal refused is tried again, when nobody asks. */
+  endRetryMs: 1_000,
+  /** How long a look at locks, or a heartbeat, waits for the journal to take an end that it found. */
+  endsAwaitedMs: 250,
   lockEventsMax: 20_000,
   lockEventsBufferMax: 1_000,
   lockPageMax: 1_000,

@@ -9,7 +9,7 @@ import { assertPortable } from '../domain/portable-name.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Place, Volume } from '../domain/volume.ts';
 import type { WriteDeps } from './deps.ts';
-import { judgeToken } from './judge-token.ts';
+import { judgeToken, toldAtAdmission } from './judge-token.ts';
 import type { Operation } from './operation.ts';
 import { preconditionVerdict } from './preconditions.ts';
 
@@ -42,7 +42,7 @@ export async function admitToken(
   operation.presented = token;
   const facts = await deps.leases.facts(resource, token);
   const refusal = judgeToken(deps, operation, token, facts);
-  if (refusal !== null) throw refusal;
+  if (refusal !== null) throw await toldAtAdmission(deps, operation, { resource, token }, refusal);
   operation.writesUnder(resource, facts.atMark?.leaseRef ?? null);
   return token;
 }

@@ -10,6 +10,10 @@ import { tokenVerdict } from './token-verdict.ts';
 /** What the locks know of a token alone. The rest of their refusals is about contact, and stands. */
 const ABOUT_THE_TOKEN: ReadonlySet<ErrorCode> = new Set(['stale_token', 'lease_ended', 'lease_is_shared']);
 
+function isAboutTheToken(refused: unknown): boolean {
+  return refused instanceof GatewayError && ABOUT_THE_TOKEN.has(refused.code);
+}
+
 type JudgeDeps = Pick<WriteDeps, 'leases'>;
 
 /** Notes token and mark for the record. `null` when the token may write. */
@@ -24,9 +28,21 @@ export function judgeToken(deps: JudgeDeps, operation: Operation, token: Fencing
   });
 }
 
+/** A refusal at admission, once it may be told: what is only in memory could come out otherwise at the next start. */
+export async function toldAtAdmission(
+  deps: JudgeDeps,
+  operation: Operation,
+  { resource, token }: { readonly resource: Resource; readonly token: FencingToken },
+  refused: GatewayError,
+): Promise<unknown> {
+  if (!isAboutTheToken(refused)) return refused;
+  const moved = await deps.leases.refusalTold(resource, token, operation.envelope.signal);
+  return moved ? judgedAgain(deps, operation, { resource, token }, refused) : refused;
+}
+
 /**
  * The locks refused to pin the lease of a presented token, at once and for this caller as for any other. The answer is what the facts
- * say now, in the order of admission; where they say nothing (they moved on), or cannot be read, the refusal of the locks stands.
+ * say once they may be told, in the order of admission; where they say nothing (they moved on), or cannot be read, the refusal of the locks stands.
  */
 export async function judgedAgain(
   deps: JudgeDeps,
@@ -34,7 +50,12 @@ export async function judgedAgain(
   { resource, token }: { readonly resource: Resource; readonly token: FencingToken },
   refused: unknown,
 ): Promise<unknown> {
-  if (!(refused instanceof GatewayError) || !ABOUT_THE_TOKEN.has(refused.code)) return refused;
+  if (!isAboutTheToken(refused)) return refused;
+  try {
+    await deps.leases.refusalTold(resource, token, operation.envelope.signal);
+  } catch (notYet) {
+    return notYet;
+  }
   try {
     return judgeToken(deps, operation, token, await deps.leases.factsMet(resource, token)) ?? refused;
   } catch {

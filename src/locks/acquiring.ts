@@ -13,7 +13,6 @@ import { endKinds } from './end-kinds.ts';
 import type { Holding } from './holding.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseIds } from './lease-ids.ts';
-import type { LeaseLedger } from './lease-ledger.ts';
 import type { End, Lease } from './lease-record.ts';
 import type { LockViews } from './lock-views.ts';
 import { leaseRefOf, newHoldId } from './secret-id.ts';
@@ -30,7 +29,6 @@ export interface AcquiringDeps {
   readonly policy: (volume: string) => VolumePolicy;
   readonly coordinator: Coordinator<Lease>;
   readonly desk: LeaseDesk;
-  readonly ledger: LeaseLedger;
   readonly sessions: Sessions;
   readonly views: LockViews;
   readonly converting: Converting;
@@ -163,7 +161,7 @@ export class Acquiring {
     { holdId, known }: { readonly holdId: string; readonly known: boolean },
     signal: AbortSignal,
   ): Promise<void> {
-    const { clock, desk, converting, ledger } = this.#deps;
+    const { clock, desk, converting, holding } = this.#deps;
     lease.renew(clock.monotonicMs());
     if (lease.holds.size > LIMITS.holdsPerLeaseMax)
       throw refuse('too_many_leases', `A lease has at most ${LIMITS.holdsPerLeaseMax} holds.`, { holds_max: LIMITS.holdsPerLeaseMax });
@@ -178,9 +176,7 @@ export class Acquiring {
       await this.#outcome(lease, request, holdId, signal);
       return;
     }
-    const { session } = lease.terms;
-    if (known || session === null || lease.told === null) return;
-    await ledger.kept(lease, session, lease.told, 'lease_grant', caller);
+    await holding.add(caller, lease, holdId, known);
     desk.now();
     if (lease.phase !== 'held') throw await this.#whyNot(lease);
   }

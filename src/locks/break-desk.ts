@@ -11,11 +11,14 @@ import type { Coordinator } from './coordinator.ts';
 import type { BreakRequest, Graces } from './graces.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { Lease } from './lease-record.ts';
+import type { LeaseTable } from './lease-table.ts';
+import { endInDoubt } from './lock-refusals.ts';
 
 export interface BreakDeskDeps {
   readonly clock: Clock;
   readonly coordinator: Coordinator<Lease>;
   readonly desk: LeaseDesk;
+  readonly table: LeaseTable;
   readonly writes: BrokenWrites;
   readonly graces: Graces;
 }
@@ -33,8 +36,10 @@ export class BreakDesk {
     const { resource, reason, graceMs } = request;
     bounded('grace_ms', graceMs, 0, LIMITS.breakGraceMsMax);
     checkText('reason', reason, LIMITS.breakReasonBytesMax);
-    const { desk, writes, graces } = this.#deps;
+    const { desk, writes, graces, table } = this.#deps;
     desk.now();
+    // That nobody holds it, or somebody else does, is told by the answer.
+    for (const lease of table.untoldOn(resource.key)) await desk.endTold(lease);
     const details = await writes.details(this.#holders(resource), reason);
     const meant = new Map([...details].filter(([lease]) => lease.phase !== 'over'));
     if (meant.size === 0) throw refuse('not_found', 'Nobody holds this resource.', { resource: resource.name });
@@ -55,7 +60,12 @@ export class BreakDesk {
 
   /** Waits a moment for a commit section that still pins a lease; then the answer is that it is pending. */
   async #report(resource: Resource, holders: readonly Lease[]): Promise<BreakReport> {
-    const done = Promise.all(holders.map((lease) => this.#deps.desk.endTold(lease))).then(() => true);
+    const done = Promise.all(holders.map((lease) => this.#deps.desk.endTold(lease))).then(
+      () => true,
+      (thrown: unknown) => {
+        throw endInDoubt(thrown, { resource: resource.name, ...operationsOf(holders) });
+      },
+    );
     const late = new Promise<false>((resolve) => this.#deps.clock.after(LIMITS.breakAnswerMs, () => resolve(false)));
     const finished = await Promise.race([done, late]);
     // A later refusal of the journal has nobody to go to; the end is tried again by whoever asks next.
@@ -78,4 +88,10 @@ export class BreakDesk {
   #holders(resource: Resource): readonly Lease[] {
     return this.#deps.coordinator.look(resource.key)?.holders ?? [];
   }
+}
+
+/** What each of them may be asked for by. `operation_id`, as every outcome that is not known has it, is the first. */
+function operationsOf(holders: readonly Lease[]): { readonly operation_id: string | null; readonly operation_ids: readonly string[] } {
+  const operations = holders.flatMap(({ decided }) => decided?.end.operationId ?? []);
+  return { operation_id: operations[0] ?? null, operation_ids: operations };
 }

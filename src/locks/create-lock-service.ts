@@ -19,6 +19,7 @@ import { Converting } from './converting.ts';
 import type { Coordination } from './coordination.ts';
 import { embeddedCoordination } from './embedded/embedded-coordination.ts';
 import { endKinds } from './end-kinds.ts';
+import { EndsTold } from './ends-told.ts';
 import { EventRing } from './event-ring.ts';
 import { type BreakRequest, Graces } from './graces.ts';
 import { Granting } from './granting.ts';
@@ -38,6 +39,7 @@ import { LockWatch } from './lock-watch.ts';
 import { Pinnable } from './pinnable.ts';
 import { ReconnectGate } from './reconnect-gate.ts';
 import { Refusals } from './refusals.ts';
+import { RefusedTokens } from './refused-tokens.ts';
 import { Renewing } from './renewing.ts';
 import { restoreLocks } from './restore.ts';
 import { SessionDesk } from './session-desk.ts';
@@ -112,13 +114,14 @@ export function createLockService(deps: LockServiceDeps): Locks {
     pinnable,
     table,
     desk,
+    refusedTokens: parts.refusedTokens,
     ledger,
     signedTokens,
     nextOrder,
   });
   const writes = new BrokenWrites(journal);
   const graces = new Graces({ clock, random, coordinator, table, desk, journal, writes, events, audit });
-  const breaking = new BreakDesk({ clock, coordinator, desk, writes, graces });
+  const breaking = new BreakDesk({ clock, coordinator, desk, table, writes, graces });
   const conditions = new LeaseConditions({ clock, random, table, desk, writes });
   const figures = new LockFigureBoard(coordinator, clock);
   const ownSessionRef = (caller: Caller, sessionId: string): string => sessions.own(caller, sessionId).terms.sessionRef;
@@ -184,7 +187,6 @@ function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts
     policy,
     coordinator,
     desk,
-    ledger,
     sessions,
     views,
     converting,
@@ -256,12 +258,29 @@ function buildParts(deps: LockServiceDeps) {
   const table = new LeaseTable(clock, () => void desk.now());
   const pinnable = new Pinnable({ table, coordination, finishesHeld: (volume) => policy(volume).onCoordinatorLoss === 'finish_held' });
   const granting = new Granting({ clock, coordinator, table, ledger, ceilings: deps.ceilings, events });
-  const desk: LeaseDesk = new LeaseDesk({ clock, coordinator, pinnable, table, granting, ledger, events, holdTimes });
+  const ends = new EndsTold({ clock, table, ledger, events });
+  const desk: LeaseDesk = new LeaseDesk({ clock, coordinator, pinnable, table, granting, ends, events, holdTimes, ledger });
+  const refusedTokens = new RefusedTokens({ clock, table, ends });
   const sessions = new Sessions({ clock, random });
   const signedTokens = new SignedTokens(() => coordination.coordinatorId() ?? deps.gatewayUuid, deps.signingKeys);
   const views = new LockViews({ clock, coordinator, coordination, table, journal, holdTimes, signedTokens, policy, fenceLevel: deps.fenceLevel });
   const refusals = new Refusals({ log: deps.refusals, audit, statusOf: deps.statusOf, markOf: (key) => markOf({ key }) });
-  return { coordination, pinnable, coordinator, leaseIds, events, audit, ledger, table, desk, sessions, signedTokens, views, refusals };
+  return {
+    coordination,
+    pinnable,
+    coordinator,
+    leaseIds,
+    events,
+    audit,
+    ledger,
+    table,
+    desk,
+    sessions,
+    signedTokens,
+    views,
+    refusals,
+    refusedTokens,
+  };
 }
 
 /** Of an ensemble everybody who takes over has the id; without one the gateway has its own. */

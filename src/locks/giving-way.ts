@@ -39,7 +39,7 @@ export class GivingWay {
     lease.givingWay = false;
     if (lease.phase !== 'held') return;
     lease.failure = failure;
-    lease.cycle = cycle;
+    if (failure.code === 'deadlock') lease.cycle = cycle;
     lease.changed();
   }
 }

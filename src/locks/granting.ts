@@ -70,7 +70,10 @@ export class Granting {
     }
   }
 
-  /** An exclusive lease becomes shared in place; readers in line come in after its unit. */
+  /**
+   * An exclusive lease becomes shared in place, once that is durable: when the journal refuses, it stays what it was. Readers in line
+   * come in afterwards.
+   */
   async downgrade(lease: Lease): Promise<void> {
     const { coordinator, table, ledger, events } = this.#deps;
     const { session } = lease.terms;
@@ -78,12 +81,11 @@ export class Granting {
     if (session === null || told === null || downgrade === null) return;
     lease.pins += 1;
     const shared = { mode: 'shared', token: told.token } as const;
-    table.tell(lease, shared);
-    const durable = ledger.kept(lease, session, shared, 'lease_convert', downgrade.caller);
-    coordinator.downgrade(lease);
     try {
-      await durable;
+      await ledger.kept(lease, session, shared, 'lease_convert', downgrade.caller);
+      table.tell(lease, shared);
       events.lease('converted', lease, null);
+      coordinator.downgrade(lease);
     } catch (thrown) {
       lease.failure = asGatewayError(thrown);
     } finally {

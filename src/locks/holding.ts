@@ -12,6 +12,8 @@ export interface HoldingDeps {
 /** How the holds of a lease come off, one by one, while it waits as well as while it is held (R4). */
 export class Holding {
   readonly #deps: HoldingDeps;
+  /** Changes of holds that are not in the journal yet, by lease and hold: whoever repeats one is answered no sooner than the first. */
+  readonly #underWay = new Map<string, Promise<void>>();
 
   constructor(deps: HoldingDeps) {
     this.#deps = deps;
@@ -23,12 +25,20 @@ export class Holding {
    */
   takeOff(caller: Caller, lease: Lease, holdId: string | null): Promise<void> | null {
     const taken = holdId ?? [...lease.holds].at(-1);
-    if (taken !== undefined && !lease.holds.has(taken)) return Promise.resolve();
+    if (taken !== undefined && !lease.holds.has(taken)) return this.#earlier(lease, taken);
     if (taken === undefined || lease.holds.size === 1) return null;
     lease.holds.delete(taken);
     // Whoever waits with it is answered.
     if (lease.phase !== 'held' || lease.upgrading) lease.changed();
-    return this.#kept(caller, lease);
+    return this.#begun(lease, taken, this.#takenOff(caller, lease, taken));
+  }
+
+  /** Another hold of a lease that is held; `known`: a request that is repeated. Rejects when the journal refuses, and the lease goes on as it was. */
+  add(caller: Caller, lease: Lease, holdId: string, known: boolean): Promise<void> {
+    const { session } = lease.terms;
+    if (known) return this.#earlier(lease, holdId);
+    if (session === null || lease.told === null) return Promise.resolve();
+    return this.#begun(lease, holdId, this.#deps.ledger.kept(lease, session, lease.told, 'lease_grant', caller));
   }
 
   /** A request is over without an answer: nobody knows of its hold, and a lease that nobody knows of ends. */
@@ -37,6 +47,31 @@ export class Holding {
     if (lease.holds.size === 0) this.#deps.desk.end(lease, endKinds.cancelled(caller));
     // Should the journal refuse now, the change travels with the next grant of the resource; after a restart the lease ends with its time.
     else void this.#kept(caller, lease).catch(() => undefined);
+  }
+
+  async #takenOff(caller: Caller, lease: Lease, holdId: string): Promise<void> {
+    try {
+      await this.#kept(caller, lease);
+    } catch (thrown) {
+      // With the lease its last holds have gone, and this one with them.
+      if (!lease.open) return this.#deps.desk.endTold(lease);
+      lease.holds.add(holdId);
+      throw thrown;
+    }
+  }
+
+  #earlier({ leaseRef }: Lease, holdId: string): Promise<void> {
+    return this.#underWay.get(`${leaseRef} ${holdId}`) ?? Promise.resolve();
+  }
+
+  #begun({ leaseRef }: Lease, holdId: string, change: Promise<void>): Promise<void> {
+    const name = `${leaseRef} ${holdId}`;
+    this.#underWay.set(name, change);
+    const over = (): void => {
+      if (this.#underWay.get(name) === change) this.#underWay.delete(name);
+    };
+    change.then(over, over);
+    return change;
   }
 
   /** The journal has the holds of what is held, of a waiter nothing. */

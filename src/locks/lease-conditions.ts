@@ -8,6 +8,7 @@ import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { End, Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
+import { endInDoubt } from './lock-refusals.ts';
 import { newBreakId } from './secret-id.ts';
 
 export interface LeaseConditionsDeps {
@@ -42,11 +43,17 @@ export class LeaseConditions {
     const lease = table.byRef(leaseRef);
     const details = lease === null ? null : await writes.details([lease], reason ?? 'doctor: its client is gone');
     const nowMs = desk.now();
+    if (lease?.phase === 'over') await desk.endTold(lease);
     if (lease === null || lease.phase === 'over') throw refuse('not_found', 'The lease has ended by itself.');
     if (reason === null && conditionOf(lease, nowMs).gone === null)
       throw refuse('not_found', 'Nothing proves any more that the client of this lease is gone.');
     desk.end(lease, lease.phase === 'held' ? this.#broken(caller, details?.get(lease) ?? '') : endKinds.cancelled(caller));
-    const ended = desk.endTold(lease).then(() => 'ended' as const);
+    const ended = desk.endTold(lease).then(
+      () => 'ended' as const,
+      (thrown: unknown) => {
+        throw endInDoubt(thrown, { lease_ref: leaseRef, operation_id: lease.decided?.end.operationId ?? null });
+      },
+    );
     const late = new Promise<'pending'>((resolve) => clock.after(LIMITS.breakAnswerMs, () => resolve('pending')));
     const answer = await Promise.race([ended, late]);
     // Nobody is left to hear of a refusal of the journal; the end is tried again by whoever asks next.

@@ -8,6 +8,7 @@ import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Coordinator } from './coordinator.ts';
 import { endByTime, endKinds } from './end-kinds.ts';
+import type { EndsTold } from './ends-told.ts';
 import type { EventRing } from './event-ring.ts';
 import { GivingWay } from './giving-way.ts';
 import type { Granting } from './granting.ts';
@@ -26,6 +27,7 @@ export interface LeaseDeskDeps {
   readonly table: LeaseTable;
   readonly granting: Granting;
   readonly ledger: LeaseLedger;
+  readonly ends: EndsTold;
   readonly events: EventRing;
   readonly holdTimes: HoldTimes;
 }
@@ -119,17 +121,9 @@ export class LeaseDesk implements LeaseEvents {
     this.#takeEffect(ready);
   }
 
-  /** Resolves when the end may be told; rejects when the journal refused it, and tries again at the next call. Throws `outcome_unknown` of a grant in doubt. */
-  async endTold(lease: Lease): Promise<void> {
-    while (lease.phase !== 'over') await lease.nextChange();
-    const { decided, told, failure } = lease;
-    // Over here, while the next start may find its grant.
-    if (told === null && failure?.code === 'outcome_unknown') throw failure;
-    if (decided === null) return;
-    if (!decided.failed) return decided.durable;
-    await this.#deps.ledger.endedAgain(lease);
-    decided.failed = false;
-    this.#deps.events.ended(lease, decided.end);
+  /** See `EndsTold`. */
+  endTold(lease: Lease): Promise<void> {
+    return this.#deps.ends.told(lease);
   }
 
   /** I1. Throws 503 while the coordinator is not in contact, 412 when the lease of `token` may not write here now. */
@@ -140,7 +134,7 @@ export class LeaseDesk implements LeaseEvents {
     return { lease: { leaseRef, resources, principal, clientId, ...lease.told }, leave: this.#hold(lease) };
   }
 
-  /** Exclusive to shared, when the last pin has left; until then no new write is admitted. */
+  /** Exclusive to shared, when the last pin has left; until that is durable, or refused, no new write is admitted. */
   downgrade(lease: Lease, caller: Caller): void {
     if (lease.downgrade !== null) return;
     lease.downgrade = { caller };
@@ -186,6 +180,7 @@ export class LeaseDesk implements LeaseEvents {
   stop(): void {
     this.#stopped = true;
     this.#deps.table.deadlines.stop();
+    this.#deps.ends.stop();
   }
 
   #judgeLease(lease: Lease, nowMs: number): Ending[] {
@@ -207,14 +202,13 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   #record(lease: Lease, end: End): void {
-    const decided: DecidedEnd = { end, endedAt: null, fencedBy: null, fencing: null, durable: Promise.resolve(), failed: false };
+    const decided: DecidedEnd = { end, endedAt: null, fencedBy: null, fencing: null, durable: Promise.resolve() };
     lease.decided = decided;
     // It waits for nothing any more, and whoever waits with it is answered. The coordinator lets it go with the rest.
     lease.upgrade = null;
     if (end.fence && lease.told !== null) decided.fencing = this.#fence(lease, decided);
     this.#deps.table.unkey(lease);
-    const session = lease.terms.session;
-    if (session !== null && !end.clean && lease.told !== null) session.noteLost(lease.terms.leaseId, this.#deps.clock.monotonicMs());
+    if (!end.clean && lease.told !== null) lease.terms.session?.losing.add(lease);
   }
 
   async #fence(lease: Lease, decided: DecidedEnd): Promise<void> {
@@ -242,30 +236,16 @@ export class LeaseDesk implements LeaseEvents {
       this.#remove(lease);
       if (lease.terms.session !== null && lease.told !== null) this.#deps.holdTimes.ended(this.#deps.clock.monotonicMs() - lease.grantedMs);
     }
-    this.#deps.ledger.ended(leases);
+    this.#deps.ends.begin(leases);
     for (const lease of leases) {
       const clean = lease.decided?.end.clean !== false || lease.told === null;
       this.#deps.coordinator.leave(lease, clean ? 0 : lease.terms.lockDelayMs);
-      void this.#tellEnd(lease);
     }
-  }
-
-  async #tellEnd(lease: Lease): Promise<void> {
-    const { decided } = lease;
-    if (decided === null) return;
-    try {
-      await decided.durable;
-      if (lease.terms.session !== null) this.#deps.events.ended(lease, decided.end);
-    } catch {
-      // Whoever asks for this end learns it from `endTold`, which tries again.
-      decided.failed = true;
-    }
-    lease.changed();
   }
 
   #remove(lease: Lease): void {
-    this.#deps.table.remove(lease);
     if (lease.terms.session?.terms.implied === true) this.#sessionOver(lease.terms.session);
+    this.#deps.table.remove(lease);
   }
 
   #hold(lease: Lease): () => void {

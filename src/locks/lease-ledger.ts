@@ -32,7 +32,7 @@ export interface LedgerDeps {
 export class LeaseLedger {
   readonly #deps: LedgerDeps;
   /** By resource key, then by lease ref, or the operation of an announced break. */
-  readonly #unconfirmed = new Map<string, Map<string, JournalOp>>();
+  readonly #unconfirmed = new Map<string, Map<string, Unconfirmed>>();
   /** Resources whose hold-back stands in the journal. */
   readonly #heldBack = new Set<string>();
 
@@ -45,7 +45,7 @@ export class LeaseLedger {
     const marks = lease.resources.map((resource) => raise(lease, resource, token));
     const session = lease.terms.session;
     const newSession: JournalOp[] = session !== null && !session.stored ? [sessionPut(session)] : [];
-    const leases: JournalOp[] = session === null ? [] : [this.#leasePut(lease, session, lease.mode, token)];
+    const leases: JournalOp[] = session === null ? [] : [this.#leasePut(lease, session, { mode: lease.mode, token })];
     const sinceMs = action === 'lease_grant' ? lease.terms.createdMs : lease.grantedMs;
     const records = lease.resources.map((resource) => this.#record(lease, resource, action, token, lease.terms.caller, sinceMs));
     const owed = this.#owed(lease.resources);
@@ -70,8 +70,9 @@ export class LeaseLedger {
     action: AuditAction | null,
     caller: Caller | null,
   ): Promise<void> {
-    const put = this.#leasePut(lease, session, told.mode, told.token);
-    const confirm = this.#note(lease, put);
+    const put = this.#leasePut(lease, session, told);
+    // What it is when it travels: a change that the journal refused was taken back.
+    const confirm = this.#note(lease, { op: () => this.#leasePut(lease, session, lease.told ?? told) });
     const records =
       action === null ? [] : lease.resources.map((resource) => this.#record(lease, resource, action, told.token, caller, lease.grantedMs));
     // The session that was made for the lease alone has its time to live.
@@ -88,18 +89,22 @@ export class LeaseLedger {
     const token = told?.token ?? null;
     const records = lease.resources.map((resource) => this.#record(lease, resource, 'deadlock', token, null, sinceMs, about));
     lease.upgrade = null;
-    const put = upgradeKept && told !== null && terms.session !== null ? [this.#leasePut(lease, terms.session, told.mode, told.token)] : [];
+    const put = upgradeKept && told !== null && terms.session !== null ? [this.#leasePut(lease, terms.session, told)] : [];
     await this.#deps.journal.commit([...put, ...records]);
   }
 
-  /** The units of many ends at once; each lease gets the promise of its own unit. */
-  ended(leases: readonly Lease[]): void {
+  /**
+   * The units of many ends at once; each lease gets the promise of its own unit.
+   * @param carried called of a lease whose end became durable with somebody else's grant.
+   */
+  ended(leases: readonly Lease[], carried: (lease: Lease) => void): void {
     for (let i = 0; i < leases.length; i += LIMITS.endsPerUnitMax) {
       const unit = leases.slice(i, i + LIMITS.endsPerUnitMax);
       const confirms: (() => void)[] = [];
       const ops = unit.flatMap((lease) => {
-        confirms.push(this.#note(lease, leaseEnd(lease)));
-        for (const word of lastWords(lease)) confirms.push(this.#note(lease, word, word.operationId));
+        const end = leaseEnd(lease);
+        confirms.push(this.#note(lease, { op: () => end, carried: () => carried(lease) }));
+        for (const word of lastWords(lease)) confirms.push(this.#note(lease, { op: () => word, settles: word.operationId }, word.operationId));
         return this.#endOps(lease);
       });
       // The end of a token-less write's lease needs no journal.
@@ -111,12 +116,6 @@ export class LeaseLedger {
       durable.catch(() => undefined);
       for (const lease of unit) if (lease.decided !== null) lease.decided.durable = durable;
     }
-  }
-
-  /** Tries an end again whose unit failed. */
-  endedAgain(lease: Lease): Promise<void> {
-    this.ended([lease]);
-    return lease.decided?.durable ?? Promise.resolve();
   }
 
   async sessionMade(session: Session): Promise<void> {
@@ -212,7 +211,7 @@ export class LeaseLedger {
     };
   }
 
-  #leasePut(lease: Lease, session: Session, mode: LeaseMode, token: FencingToken): JournalOp {
+  #leasePut(lease: Lease, session: Session, { mode, token }: NonNullable<Lease['told']>): JournalOp {
     const { terms } = lease;
     const stored: StoredLease = {
       leaseId: terms.leaseId,
@@ -239,45 +238,57 @@ export class LeaseLedger {
   }
 
   /** Remembers a change until its unit is durable. Returns how to forget it. */
-  #note(lease: Lease, op: JournalOp, name = lease.leaseRef): () => void {
+  #note(lease: Lease, change: Unconfirmed, name = lease.leaseRef): () => void {
     if (lease.terms.session === null) return () => undefined;
     for (const { key } of lease.resources) {
-      const owed = this.#unconfirmed.get(key) ?? new Map<string, JournalOp>();
+      const owed = this.#unconfirmed.get(key) ?? new Map<string, Unconfirmed>();
       this.#unconfirmed.set(key, owed);
-      owed.set(name, op);
+      owed.set(name, change);
     }
-    return () => this.#forget(lease.resources, name, op);
+    return () => this.#forget(lease.resources, name, change);
   }
 
-  #forget(resources: readonly Resource[], name: string, op: JournalOp): void {
-    if (op.op === 'outcome') this.#deps.journal.settled(op.operationId);
+  #forget(resources: readonly Resource[], name: string, change: Unconfirmed): void {
+    if (change.settles !== undefined) this.#deps.journal.settled(change.settles);
     for (const { key } of resources) {
       const owed = this.#unconfirmed.get(key);
-      if (owed?.get(name) === op) owed.delete(name);
+      if (owed?.get(name) === change) owed.delete(name);
       if (owed?.size === 0) this.#unconfirmed.delete(key);
     }
   }
 
   /** What a grant on these resources carries besides itself: unconfirmed changes, and the end of a hold-back. */
   #owed(resources: readonly Resource[]): { readonly ops: JournalOp[]; confirm(): void } {
-    const ops = new Set<JournalOp>();
-    const included: { readonly name: string; readonly op: JournalOp }[] = [];
+    const changes = new Set<Unconfirmed>();
+    const delays: JournalOp[] = [];
+    const included: { readonly name: string; readonly change: Unconfirmed }[] = [];
     const overdue: string[] = [];
     for (const { key } of resources) {
-      for (const [name, op] of this.#unconfirmed.get(key) ?? []) {
-        ops.add(op);
-        included.push({ name, op });
+      for (const [name, change] of this.#unconfirmed.get(key) ?? []) {
+        changes.add(change);
+        included.push({ name, change });
       }
       if (!this.#heldBack.has(key)) continue;
-      ops.add({ op: 'lock_delay', resourceKey: key, delayMs: null });
+      delays.push({ op: 'lock_delay', resourceKey: key, delayMs: null });
       overdue.push(key);
     }
     const confirm = (): void => {
-      for (const { name, op } of included) this.#forget(resources, name, op);
+      for (const { name, change } of included) {
+        this.#forget(resources, name, change);
+        change.carried?.();
+      }
       for (const key of overdue) this.#heldBack.delete(key);
     };
-    return { ops: [...ops], confirm };
+    return { ops: [...[...changes].map(({ op }) => op()), ...delays], confirm };
   }
+}
+
+/** A change that is not known to be durable. */
+interface Unconfirmed {
+  readonly op: () => JournalOp;
+  /** An operation that has its last word with it. */
+  readonly settles?: string;
+  readonly carried?: () => void;
 }
 
 /** What a record says beyond what every record of a lease says. `mark` absent: the token is the mark. */

@@ -45,8 +45,6 @@ export interface DecidedEnd {
   /** Resolves when `fencedBy` is known, or cannot be. */
   fencing: Promise<void> | null;
   durable: Promise<void>;
-  /** The journal refused the unit. */
-  failed: boolean;
 }
 
 export interface LeaseTerms {
@@ -118,7 +116,7 @@ export class Lease implements Claim, Timed {
   upgradeLost = false;
   /** Its upgrade has given way to a deadlock, and the record of that is not durable yet. */
   givingWay = false;
-  /** An exclusive lease whose change to shared waits for its pins: it admits no new write. */
+  /** An exclusive lease whose change to shared waits for its pins, or for the journal: it admits no new write. */
   downgrade: { readonly caller: Caller } | null = null;
   /** The lease never came to be, or its upgrade failed. */
   failure: GatewayError | null = null;

@@ -11,6 +11,10 @@ export class LeaseTable {
   readonly #live = new Map<string, Lease>();
   readonly #byToken = new Map<FencingToken, Lease>();
   readonly #ended = new EndedLeases();
+  /** Over, while the journal does not have it yet, by ref, by told token and by resource key: what nobody may be told. As many as were live. */
+  readonly #untold = new Map<string, Lease>();
+  readonly #untoldByToken = new Map<FencingToken, Lease>();
+  readonly #untoldByKey = new Map<string, Set<Lease>>();
   readonly deadlines: Deadlines<Lease | Session>;
 
   /** @param wake called when something may be due. */
@@ -53,9 +57,43 @@ export class LeaseTable {
     this.#byToken.set(told.token, lease);
   }
 
+  /** Its end has taken effect, and may not be told before `told`. */
+  keepUntold(lease: Lease): void {
+    this.#untold.set(lease.leaseRef, lease);
+    if (lease.told === null) return;
+    this.#untoldByToken.set(lease.told.token, lease);
+    for (const { key } of lease.resources) this.#untoldByKey.set(key, (this.#untoldByKey.get(key) ?? new Set()).add(lease));
+  }
+
+  /** Its end is in the journal. */
+  told(lease: Lease): void {
+    this.#untold.delete(lease.leaseRef);
+    if (lease.told === null) return;
+    this.#untoldByToken.delete(lease.told.token);
+    for (const { key } of lease.resources) {
+      const there = this.#untoldByKey.get(key);
+      there?.delete(lease);
+      if (there?.size === 0) this.#untoldByKey.delete(key);
+    }
+  }
+
+  isUntold({ leaseRef }: Lease): boolean {
+    return this.#untold.has(leaseRef);
+  }
+
+  /** Whoever held the resource as far as others may know, although the end has taken effect. */
+  untoldOn(resourceKey: string): readonly Lease[] {
+    return [...(this.#untoldByKey.get(resourceKey) ?? [])];
+  }
+
+  /** All of them that were held. */
+  untoldHolders(): Iterable<Lease> {
+    return this.#untoldByToken.values();
+  }
+
   /** Live, or ended within the hour. */
   byRef(leaseRef: string): Lease | null {
-    return this.#live.get(leaseRef) ?? this.#ended.byRef(leaseRef, this.#clock.monotonicMs());
+    return this.#live.get(leaseRef) ?? this.#untold.get(leaseRef) ?? this.#ended.byRef(leaseRef, this.#clock.monotonicMs());
   }
 
   liveByToken(token: FencingToken): Lease | null {
@@ -63,7 +101,7 @@ export class LeaseTable {
   }
 
   endedByToken(token: FencingToken): Lease | null {
-    return this.#ended.byToken(token);
+    return this.#untoldByToken.get(token) ?? this.#ended.byToken(token);
   }
 
   live(): Iterable<Lease> {

@@ -1,5 +1,6 @@
-import { GatewayError, refuse } from '../domain/errors.ts';
+import { asGatewayError, GatewayError, type ProblemMembers, refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { DecidedEnd } from './lease-record.ts';
 
@@ -26,6 +27,39 @@ export function grantInDoubt(leaseId: string, cause: GatewayError): GatewayError
     members: { lease_id: leaseId },
     ...(cause.retryAfterMs === undefined ? {} : { retryAfterMs: cause.retryAfterMs }),
     cause,
+  });
+}
+
+/**
+ * The end of a lease, or of a session, has taken effect, and the journal refused it: it can neither be told nor taken back. `about` says
+ * how the caller knows it.
+ */
+export function endInDoubt(cause: unknown, about: ProblemMembers): GatewayError {
+  const { retryAfterMs } = asGatewayError(cause);
+  return new GatewayError('outcome_unknown', {
+    detail:
+      'The end is decided: nothing is written under the lease any more. But the journal does not have it, and until it has, a start of the ' +
+      'gateway may bring the lease back. The gateway tries again by itself; so does the same request, whose answer then says that it is done.',
+    members: about,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    cause,
+  });
+}
+
+/** What a refusal of a write would be about is not in the journal, and may yet turn out otherwise. */
+export function notDurableYet(cause: unknown): GatewayError {
+  return new GatewayError('journal_unavailable', {
+    detail: 'What became of the lease of this token is not in the journal yet; nothing was changed by this request.',
+    retryAfterMs: LIMITS.journalRetryAfterMs,
+    cause,
+  });
+}
+
+/** A commit section under the lease has not ended, and with it the end of the lease waits. */
+export function endNotReached(): GatewayError {
+  return new GatewayError('volume_unavailable', {
+    detail: 'The lease of this token ends as soon as an earlier write under it has ended; nothing was changed by this request.',
+    retryAfterMs: LIMITS.settleRetryMs,
   });
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/clock.ts';
-import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
+import { asGatewayError, type ErrorCode, type GatewayError, refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { EndedLease, Journal } from '../domain/journal.ts';
 import type { LeaseMode } from '../domain/lease.ts';
@@ -15,7 +15,7 @@ import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseIds } from './lease-ids.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
-import { notOwner } from './lock-refusals.ts';
+import { endInDoubt, notOwner } from './lock-refusals.ts';
 import type { LockViews } from './lock-views.ts';
 import type { Refusals } from './refusals.ts';
 import type { Renewing } from './renewing.ts';
@@ -40,6 +40,9 @@ export interface LeaseServiceDeps {
   readonly leaseIds: LeaseIds;
 }
 
+/** One that was made for a lease alone is unknown once that lease has ended. */
+const SESSION_OVER: ReadonlySet<ErrorCode> = new Set(['session_ended', 'session_not_found']);
+
 /** The lock service over one coordinator: who may do what to a lease, and what comes of it (R3, R4, R14). */
 export class LeaseService implements LockService {
   readonly #deps: LeaseServiceDeps;
@@ -51,7 +54,9 @@ export class LeaseService implements LockService {
   acquire(caller: Caller, request: AcquireRequest, signal: AbortSignal): Promise<{ readonly lease: LeaseView; readonly created: boolean }> {
     const labelled = this.#deps.sessions.labelled(caller, request.sessionId);
     const subject = () => ({ resource: request.resources[0] ?? null, leaseRef: null });
-    return this.#deps.refusals.recorded(labelled, signal, subject, () => this.#deps.acquiring.acquire(labelled, request, signal));
+    return this.#deps.refusals.recorded(labelled, signal, subject, () =>
+      this.#sessionToldOver(request.sessionId, () => this.#deps.acquiring.acquire(labelled, request, signal)),
+    );
   }
 
   async lease(caller: Caller, leaseId: string, waitMs: number, signal: AbortSignal): Promise<LeaseView> {
@@ -78,6 +83,7 @@ export class LeaseService implements LockService {
     if (lease === null || !lease.resources.some(({ key }) => key === resource.key))
       throw refuse('lease_not_found', 'There is no lease with this token on this resource.');
     if (!owns(caller.principal, lease.terms.principal)) throw notOwner();
+    if (lease.phase === 'over') await this.#deps.desk.endTold(lease);
     return this.#deps.views.lease(lease, null);
   }
 
@@ -112,7 +118,12 @@ export class LeaseService implements LockService {
       const goesOn = lease.open && !options.all ? this.#deps.holding.takeOff(caller, lease, options.holdId) : null;
       if (goesOn !== null) return goesOn;
       if (lease.open) this.#deps.desk.end(lease, lease.phase === 'held' ? endKinds.released(caller) : endKinds.cancelled(caller));
-      await this.#deps.desk.endTold(lease);
+      try {
+        await this.#deps.desk.endTold(lease);
+      } catch (thrown) {
+        // A grant in doubt says itself what is not known.
+        throw thrown === lease.failure ? thrown : endInDoubt(thrown, { lease_id: leaseId });
+      }
     });
   }
 
@@ -130,7 +141,6 @@ export class LeaseService implements LockService {
       await this.#onSession(caller, sessionId, () => this.#deps.sessionDesk.end(caller, sessionId));
     } catch (thrown) {
       if (asGatewayError(thrown).code !== 'session_ended') throw thrown;
-      await this.#deps.sessionDesk.endTold(sessionRefOf(sessionId));
     }
   }
 
@@ -178,11 +188,21 @@ export class LeaseService implements LockService {
   /** Somebody else's session is a refused decision about the life of leases; one that is gone is none. */
   async #onSession<T>(caller: Caller, sessionId: string, work: () => Promise<T>): Promise<T> {
     try {
-      return await work();
+      return await this.#sessionToldOver(sessionId, work);
     } catch (thrown) {
       const error = await this.#knownSession(caller, sessionId, asGatewayError(thrown));
       if (error.code === 'forbidden') await this.#deps.refusals.record(caller, error.code, { resource: null, leaseRef: null });
       throw error;
+    }
+  }
+
+  /** That a session has ended is told once it is durable. */
+  async #sessionToldOver<T>(sessionId: string | null, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (thrown) {
+      if (sessionId !== null && SESSION_OVER.has(asGatewayError(thrown).code)) await this.#deps.sessionDesk.endTold(sessionRefOf(sessionId));
+      throw thrown;
     }
   }
 

@@ -2,6 +2,7 @@ import { type Clock, rfc3339 } from '../domain/clock.ts';
 import type { FenceLevel } from '../domain/fence-level.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { EndedLease, Journal } from '../domain/journal.ts';
+import type { LeaseMode } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LeaseView, LockFilter, LockParty, LockView } from '../domain/lock-api.ts';
 import type { WatchScope } from '../domain/lock-events.ts';
@@ -9,6 +10,7 @@ import type { Resource } from '../domain/resource.ts';
 import type { VolumePolicy } from '../domain/volume.ts';
 import type { Coordination } from './coordination.ts';
 import type { Coordinator, ResourceLook } from './coordinator.ts';
+import { endsSettled } from './ends-settled.ts';
 import type { HoldTimes } from './hold-times.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
@@ -96,15 +98,17 @@ export class LockViews {
   }
 
   async lock(resource: Resource): Promise<LockView> {
+    await endsSettled(this.#deps.table.untoldOn(resource.key), this.#deps.clock);
     const foreign = await this.#deps.coordinator.refresh(resource);
     const mark = await this.#deps.journal.mark(resource.key);
     const look = this.#deps.coordinator.look(resource.key);
     if (look !== null) return this.#lookView(look, mark?.token ?? null);
+    const untold = this.#deps.table.untoldOn(resource.key);
     return {
       resource,
-      mode: null,
+      mode: modeOf(untold),
       highWaterMark: mark?.token ?? null,
-      holders: [],
+      holders: untold.map((lease) => this.#party(lease)),
       waiters: [],
       queueLength: 0,
       waitEstimateMs: foreign.length > 0 ? null : 0,
@@ -124,6 +128,7 @@ export class LockViews {
   /** In the order in which the locks came to be; the cursor is the place of the last one. Throws `invalid_request` for a bad cursor. */
   async locks(filter: LockFilter): Promise<{ readonly locks: readonly LockView[]; readonly nextCursor: string | null }> {
     const limit = Math.min(Math.max(1, filter.limit), LIMITS.lockPageMax);
+    await endsSettled([...this.#deps.table.untoldHolders()], this.#deps.clock);
     const found: { readonly id: number; readonly look: ResourceLook<Lease> }[] = [];
     for (const entry of this.#deps.coordinator.entries(placeAfter(filter.cursor))) {
       if (!this.#matches(entry.look, filter)) continue;
@@ -131,10 +136,28 @@ export class LockViews {
       if (found.length > limit) break;
     }
     const page = found.slice(0, limit);
+    const gone = found.length > limit ? [] : this.#onlyUntold(filter);
     const locks = await Promise.all(
       page.map(async ({ look }) => this.#lookView(look, (await this.#deps.journal.mark(look.resource.key))?.token ?? null)),
     );
+    locks.push(...(await Promise.all(gone.map((resource) => this.lock(resource)))));
     return { locks, nextCursor: found.length > limit ? String(page.at(-1)?.id ?? 0) : null };
+  }
+
+  /** Names of which the coordinator has nothing left, while the journal does not have the end of their holder: after the last page, up to as many again. */
+  #onlyUntold({ volume, state, olderThanMs }: LockFilter): readonly Resource[] {
+    const resources = new Map<string, Resource>();
+    if (state === 'waiting') return [];
+    const sinceMs = this.#deps.clock.monotonicMs() - (olderThanMs ?? 0);
+    for (const lease of this.#deps.table.untoldHolders()) {
+      if (resources.size >= LIMITS.lockPageMax) break;
+      if (lease.grantedMs > sinceMs) continue;
+      for (const resource of lease.resources) {
+        const listed = this.#deps.coordinator.look(resource.key) !== null || (volume !== undefined && resource.volume !== volume);
+        if (!listed) resources.set(resource.key, resource);
+      }
+    }
+    return [...resources.values()];
   }
 
   /** The present state of what a watch is about, at most one page. */
@@ -145,9 +168,11 @@ export class LockViews {
       if (scope.of === 'session') return lease.terms.session?.terms.sessionRef === sessionRef;
       return (scope.volume === null || resource.volume === scope.volume) && resource.path.startsWith(scope.pathPrefix);
     };
-    for (const lease of this.#deps.table.live()) {
-      for (const resource of lease.resources) if (wanted(lease, resource)) resources.set(resource.key, resource);
-      if (resources.size >= LIMITS.lockPageMax) break;
+    for (const leases of [this.#deps.table.untoldHolders(), this.#deps.table.live()]) {
+      for (const lease of leases) {
+        for (const resource of lease.resources) if (wanted(lease, resource)) resources.set(resource.key, resource);
+        if (resources.size >= LIMITS.lockPageMax) break;
+      }
     }
     return Promise.all([...resources.values()].slice(0, LIMITS.lockPageMax).map((resource) => this.lock(resource)));
   }
@@ -172,17 +197,22 @@ export class LockViews {
   }
 
   #lookView(look: ResourceLook<Lease>, durableMark: FencingToken | null): LockView {
-    const holders = look.holders;
+    // As far as it may be told: whose end is not in the journal yet holds still, and whoever comes in with a unit under way waits still.
+    const untold = this.#deps.table.untoldOn(look.resource.key);
+    const comesIn = ({ phase, told, terms }: Lease): boolean =>
+      phase === 'granting' || (untold.length > 0 && (told === null || terms.session === null));
+    const holders = [...new Set([...untold, ...look.holders.filter((lease) => !comesIn(lease))])];
     // One that is about to end waits for nothing more.
-    const waiters = [...look.waiters()].filter((lease) => lease.phase === 'waiting' || lease.upgrading);
-    const told = holders.flatMap((lease) => (lease.told === null ? [] : [lease.told]));
+    const inLine = [...look.waiters()].filter((lease) => lease.phase === 'waiting' || lease.upgrading);
+    const upgrader = inLine.filter(({ upgrading }) => upgrading);
+    const waiters = [...new Set([...upgrader, ...look.holders.filter(comesIn), ...inLine])];
     let mark = durableMark;
-    for (const { token } of told) if (mark === null || token > mark) mark = token;
+    for (const { told } of holders) if (told !== null && (mark === null || told.token > mark)) mark = told.token;
     const backMs = heldBackMs(look, this.#deps.clock);
     const estimateMs = this.#estimateMs(look, waiters);
     return {
       resource: look.resource,
-      mode: told[0]?.mode ?? null,
+      mode: modeOf(holders),
       highWaterMark: mark,
       holders: holders.map((lease) => this.#party(lease)),
       waiters: waiters.map((lease) => this.#party(lease, lease.upgrade?.askedAt)),
@@ -226,6 +256,10 @@ export class LockViews {
       znode: this.#deps.coordinator.nodePath(lease).split('/').at(-1) ?? null,
     };
   }
+}
+
+function modeOf([first]: readonly Lease[]): LeaseMode | null {
+  return first?.told?.mode ?? null;
 }
 
 /** What is left of a lock-delay. */

@@ -4,12 +4,15 @@ import type { LockService, SessionView } from '../domain/lock-api.ts';
 import type { Caller } from '../domain/principal.ts';
 import { checkText, sessionTtl } from './acquire-terms.ts';
 import { endKinds } from './end-kinds.ts';
+import { endsSettled } from './ends-settled.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
-import type { End } from './lease-record.ts';
+import type { End, Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
+import { endInDoubt } from './lock-refusals.ts';
 import { placeAfter } from './place-cursor.ts';
 import type { ReconnectGate } from './reconnect-gate.ts';
+import { sessionRefOf } from './secret-id.ts';
 import type { Session } from './session.ts';
 import { type Sessions, sessionView } from './sessions.ts';
 
@@ -30,7 +33,9 @@ export class SessionDesk {
 
   constructor(deps: SessionDeskDeps) {
     this.#deps = deps;
-    deps.desk.onSessionOver((session) => this.#over(session));
+    deps.desk.onSessionOver((session) => {
+      if (!session.ended) void this.#over(session, null);
+    });
   }
 
   async create(caller: Caller, request: { readonly ttlMs: number | null; readonly clientId: string | null }): Promise<SessionView> {
@@ -48,23 +53,26 @@ export class SessionDesk {
     return sessionView(session, session.renewedMs);
   }
 
-  heartbeat(caller: Caller, sessionId: string): { readonly expiresInMs: number; readonly lost: readonly string[] } {
+  async heartbeat(caller: Caller, sessionId: string): Promise<{ readonly expiresInMs: number; readonly lost: readonly string[] }> {
     const nowMs = this.#deps.desk.now();
     const session = this.#deps.sessions.own(caller, sessionId);
     session.renewedMs = nowMs;
     this.#deps.gate.pass(session);
+    await endsSettled([...session.losing], this.#deps.clock);
     return { expiresInMs: session.ttlMs, lost: session.lostSince(nowMs) };
   }
 
   async end(caller: Caller, sessionId: string): Promise<void> {
     this.#deps.desk.now();
-    await this.#end(this.#deps.sessions.own(caller, sessionId), endKinds.sessionEnded(caller));
+    const session = await this.#unlessEnded(sessionRefOf(sessionId), () => this.#deps.sessions.own(caller, sessionId));
+    await this.#end(session, endKinds.sessionEnded(caller));
   }
 
   /** For an administrator, who knows only the ref: whoever holds it is fenced first. */
   async endByRef(caller: Caller, sessionRef: string): Promise<void> {
     this.#deps.desk.now();
-    await this.#end(this.#deps.sessions.byRef(sessionRef), endKinds.sessionForced(caller));
+    const session = await this.#unlessEnded(sessionRef, () => this.#deps.sessions.byRef(sessionRef));
+    await this.#end(session, endKinds.sessionForced(caller));
   }
 
   views(): readonly SessionView[] {
@@ -87,7 +95,31 @@ export class SessionDesk {
       leases.map((lease) => ({ lease, end: lease.phase === 'held' || end.state === 'broken' ? end : endKinds.cancelled(end.caller) })),
     );
     const forcedBy = leases.length === 0 && end.state === 'broken' ? end.caller : null;
-    let own: Promise<void> | null = this.#over(session, forcedBy);
+    await answered(session.terms.sessionRef, this.#over(session, forcedBy, leases));
+  }
+
+  /** Who ends it once more is told that it has ended when that may be told. */
+  async #unlessEnded(sessionRef: string, find: () => Session): Promise<Session> {
+    try {
+      return find();
+    } catch (thrown) {
+      await answered(sessionRef, this.endTold(sessionRef));
+      throw thrown;
+    }
+  }
+
+  /** Resolves when the end of a session that has ended may be told. */
+  async endTold(sessionRef: string): Promise<void> {
+    await this.#untold.get(sessionRef)?.();
+  }
+
+  /** Takes effect at once. The promise is kept when that may be told, of the session and of its leases; nobody need wait for it. */
+  #over(session: Session, forcedBy: Caller | null, leases: readonly Lease[] = [...session.leases]): Promise<void> {
+    if (session.ended) return this.endTold(session.terms.sessionRef);
+    this.#deps.sessions.remove(session);
+    this.#deps.table.deadlines.remove(session);
+    // The session that was made for one lease ends in the same unit as that lease, and is known by it.
+    let own: Promise<void> | null = session.terms.implied ? Promise.resolve() : this.#deps.ledger.sessionEnded(session, forcedBy);
     const told = async (): Promise<void> => {
       own ??= this.#deps.ledger.sessionEnded(session, forcedBy);
       try {
@@ -99,23 +131,18 @@ export class SessionDesk {
       }
     };
     if (this.#untold.size < LIMITS.endedSessionsMax) this.#untold.set(session.terms.sessionRef, told);
-    await told();
+    const first = told();
+    // Should the journal refuse and nobody ask again, the session comes back at a restart, holding nothing, and ends by itself.
+    first.catch(() => undefined);
+    return first;
   }
+}
 
-  /** Resolves when the end of a session that has ended may be told. */
-  async endTold(sessionRef: string): Promise<void> {
-    await this.#untold.get(sessionRef)?.();
-  }
-
-  #over(session: Session, forcedBy: Caller | null = null): Promise<void> {
-    if (session.ended) return Promise.resolve();
-    this.#deps.sessions.remove(session);
-    this.#deps.table.deadlines.remove(session);
-    // The session that was made for one lease ends in the same unit as that lease.
-    if (session.terms.implied) return Promise.resolve();
-    const ended = this.#deps.ledger.sessionEnded(session, forcedBy);
-    // Should the journal refuse, the session comes back at a restart, holding nothing, and ends by itself.
-    ended.catch(() => undefined);
-    return ended;
+/** To whoever asked for the end. */
+async function answered(sessionRef: string, end: Promise<void>): Promise<void> {
+  try {
+    await end;
+  } catch (thrown) {
+    throw endInDoubt(thrown, { session_ref: sessionRef });
   }
 }

@@ -33,6 +33,8 @@ export class Session implements Timed {
   readonly leases = new Set<Lease>();
   /** The live lease over each resource: what makes acquiring again re-entrant. */
   readonly byKey = new Map<string, Lease>();
+  /** Leases whose end without the client's doing is decided, and may not be told yet. */
+  readonly losing = new Set<Lease>();
   /** Leases that ended without the client's doing, for the next heartbeats. */
   #lost: { readonly leaseId: string; readonly atMs: number }[] = [];
 

@@ -16,6 +16,7 @@ import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
 import { PRIORITY_DEFAULT } from './order-key.ts';
 import type { Pinnable } from './pinnable.ts';
+import type { RefusedTokens } from './refused-tokens.ts';
 import { leaseRefOf } from './secret-id.ts';
 import type { SignedTokens } from './signed-token.ts';
 import { waitForChange } from './wait-for-change.ts';
@@ -29,6 +30,7 @@ export interface WriteLeasesDeps {
   readonly pinnable: Pinnable;
   readonly table: LeaseTable;
   readonly desk: LeaseDesk;
+  readonly refusedTokens: RefusedTokens;
   readonly ledger: LeaseLedger;
   readonly signedTokens: SignedTokens;
   readonly nextOrder: () => number;
@@ -54,6 +56,10 @@ export class LocksForWrites implements WriteLeases {
     if (look === null || met === null || (facts.mark !== null && facts.mark >= met)) return facts;
     const next = look.exclusiveHolder;
     return { ...facts, mark: met, atMark: next === null ? null : { leaseRef: next.leaseRef, principal: next.terms.principal, ended: null } };
+  }
+
+  refusalTold(resource: Resource, token: FencingToken, signal: AbortSignal): Promise<boolean> {
+    return this.#deps.refusedTokens.told(resource, token, signal);
   }
 
   pin(resource: Resource, token: FencingToken): Pin {

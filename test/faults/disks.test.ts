@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, rm, statfs, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { fillDisk } from '../support/fill-disk.ts';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { auditOf, History } from '../support/history.ts';
@@ -43,18 +44,6 @@ function start({ directory, mount }: Place): Promise<GatewayProcess> {
   return GatewayProcess.start(directory, { yaml });
 }
 
-/** Writes a file until nothing fits any more. */
-async function fill(directory: string): Promise<void> {
-  for (const bytes of [1_048_576, 65_536, 4_096, 512]) {
-    const block = Buffer.alloc(bytes, 'b');
-    try {
-      for (;;) await writeFile(join(directory, 'ballast'), block, { flag: 'as' });
-    } catch (thrown) {
-      if (!(thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOSPC')) throw thrown;
-    }
-  }
-}
-
 /** What `/readyz` says of volume `v`, once its space was looked at. */
 function readyVolume(url: string): Promise<Readonly<Record<string, unknown>>> {
   return until(async () => {
@@ -91,7 +80,7 @@ describeWhere(cannotMount, 'a disk', () => {
       const makesRoom = ({ name }: WriteKind): boolean => !STORING.includes(name);
       const kinds = writeKinds('full').toSorted((a, b) => Number(makesRoom(a)) - Number(makesRoom(b)));
       for (const kind of kinds) await place.history.prepare(gateway.url, kind, false);
-      await fill(place.mount.path);
+      await fillDisk(place.mount.path);
       expect(await tried(gateway, place, kinds, 'insufficient_storage')).toEqual(expect.arrayContaining(STORING));
       expect((await get(gateway.url, '/v1/files/v/full/replace.txt')).status).toBe(200);
       await rm(join(place.mount.path, 'ballast'));
@@ -191,7 +180,7 @@ describeWhere(cannotMount, 'a journal that cannot be written', () => {
     const kinds = writeKinds('nojournal');
     for (const kind of kinds) await place.history.prepare(gateway.url, kind, false);
     await place.history.leftovers();
-    await fill(mount.path);
+    await fillDisk(mount.path);
     // Room that SQLite had already is used up first.
     await until(async () => ((await put(gateway.url, 'v/first-refused.txt', 'x')).status === 503 ? true : null));
     expect((await get(gateway.url, '/readyz')).json).toMatchObject({

@@ -33,6 +33,8 @@ class Schedule {
   readonly #highest = new Map<string, bigint>();
   readonly #pinned = new Map<string, Pin[]>();
   readonly #tokens = new Map<bigint, string>();
+  /** Names and tokens of writes that were told 412. */
+  readonly #refused = new Set<string>();
   /** What the present process has not answered yet. */
   #open = new Set<Promise<void>>();
   #broken: unknown = null;
@@ -146,6 +148,8 @@ class Schedule {
     } catch (thrown) {
       this.refusedPins += 1;
       assert.match((thrown as { code: string }).code, /^(stale_token|lease_ended|lease_is_shared)$/);
+      const token = lease.fencingToken;
+      this.#quietly(this.#lab.locks.writeLeases.refusalTold(where, token, never).then(() => this.#refused.add(`${where.key} ${token}`)));
     }
   }
 
@@ -154,6 +158,8 @@ class Schedule {
     const pin = this.#lab.locks.writeLeases.pin(where, token as never);
     this.pins += 1;
     assert.equal(pin.lease.mode, 'exclusive');
+    // A refusal that was told is for good, whatever the journal refused and however often the process died since.
+    assert.ok(!this.#refused.has(`${key} ${token}`));
     // The newest that anybody was ever told of: a stale one would be below.
     assert.ok(token >= (this.#highest.get(key) ?? 0n));
     for (const other of this.#pinned.get(key) ?? []) assert.equal(other.lease.token, token);
@@ -238,7 +244,7 @@ class Schedule {
     if (this.#broken !== null) throw this.#broken;
     for (const where of RESOURCES) {
       const { journal, locks } = this.#lab;
-      const lock = await locks.service.lock(where);
+      const lock = await this.#looked(locks.service.lock(where));
       const refs = new Set(lock.holders.map(({ leaseRef }) => leaseRef));
       assert.equal(refs.size, lock.holders.length);
       assert.equal(lock.queueLength, lock.waiters.length);
@@ -251,6 +257,17 @@ class Schedule {
       const stored = [...journal.leases.values()].filter((lease) => lease.resources.some(({ key }) => key === where.key));
       for (const a of stored) for (const b of stored) assert.ok(a === b || !conflict(a.mode, b.mode));
     }
+  }
+
+  /** A look waits a moment for a journal that is slow. */
+  async #looked<T>(look: Promise<T>): Promise<T> {
+    let done = false;
+    void look.finally(() => {
+      done = true;
+    });
+    await settle();
+    while (!done) await this.#lab.clock.advanceAsync(100);
+    return look;
   }
 
   #quietly(work: Promise<unknown>): void {

@@ -20,11 +20,16 @@ const facts = (mark: bigint, more: Partial<TokenFacts> = {}): TokenFacts => ({
 });
 
 /** Token 7, refused by the locks with `code`, while the facts are `known`. */
-async function judged(code: ErrorCode, known: TokenFacts | Error, caller: Principal = anonymous) {
+async function judged(code: ErrorCode, known: TokenFacts | Error, caller: Principal = anonymous, notYet: Error | null = null) {
   const refused = refuse(code, 'as the locks have it', { newer_token_exists: true });
-  const operation = { presented: null, mark: null, envelope: { leaseId: null, caller: { principal: caller } } } as unknown as Operation;
+  const operation = {
+    presented: null,
+    mark: null,
+    envelope: { leaseId: null, caller: { principal: caller }, signal: new AbortController().signal },
+  } as unknown as Operation;
+  const refusalTold = () => (notYet === null ? Promise.resolve(false) : Promise.reject(notYet));
   const factsMet = () => (known instanceof Error ? Promise.reject(known) : Promise.resolve(known));
-  const deps = { leases: { factsMet } } as unknown as WriteDeps;
+  const deps = { leases: { factsMet, refusalTold } } as unknown as WriteDeps;
   const error = await judgedAgain(deps, operation, { resource: resource('demo/a.txt'), token: token(7n) }, refused);
   return { error, stands: error === refused, presented: operation.presented, mark: operation.mark };
 }
@@ -61,6 +66,11 @@ describe('a presented token that the locks refused', () => {
     const live = facts(7n, { atMark: { leaseRef: 'ref-7', principal: 'ann', ended: null } });
     expect((await judged('lease_is_shared', live)).stands).toBe(true);
     expect((await judged('stale_token', refuse('journal_unavailable', 'gone'))).stands).toBe(true);
+  });
+
+  it('is not told while that may yet turn out otherwise: the write is refused for now', async () => {
+    const notYet = refuse('journal_unavailable', 'not durable');
+    expect((await judged('lease_ended', facts(7n), anonymous, notYet)).error).toBe(notYet);
   });
 
   it('is not judged again where the refusal is about the coordinator', async () => {

@@ -308,7 +308,7 @@ describe('a journal that refuses', () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A);
     lab.journal.failing = true;
-    await expect(lab.release(lease.leaseId)).rejects.toMatchObject({ code: 'journal_unavailable' });
+    await expect(lab.release(lease.leaseId)).rejects.toMatchObject({ code: 'outcome_unknown' });
     expect(() => lab.locks.writeLeases.pin(A, tokenOf(lease))).toThrowError(expect.objectContaining({ code: 'lease_ended' }));
     await expect(lab.lease(lease.leaseId)).rejects.toMatchObject({ code: 'journal_unavailable' });
     lab.journal.failing = false;
@@ -321,7 +321,7 @@ describe('a journal that refuses', () => {
     const lab = new LockLab();
     const old = await lab.acquire(A);
     lab.journal.failing = 1;
-    await expect(lab.release(old.leaseId)).rejects.toMatchObject({ code: 'journal_unavailable' });
+    await expect(lab.release(old.leaseId)).rejects.toMatchObject({ code: 'outcome_unknown' });
     const implicit = await lab.locks.writeLeases.acquireImplicit({
       resources: [A],
       caller: callerOf(null),

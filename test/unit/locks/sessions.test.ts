@@ -102,7 +102,7 @@ describe.each(COORDINATORS)('a session ($coordinator)', ({ LockLab }) => {
     lab.journal.failing = true;
     lab.journal.release();
     expect((await Promise.allSettled(both)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    await expect(end('ann')).rejects.toMatchObject({ code: 'journal_unavailable' });
+    await expect(end('ann')).rejects.toMatchObject({ code: 'outcome_unknown' });
     lab.journal.failing = false;
     await end('ann');
     expect([lab.journal.sessions.size, lab.journal.leases.size]).toEqual([0, 0]);
