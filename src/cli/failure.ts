@@ -51,7 +51,7 @@ const EXIT_BY_CODE: Readonly<Partial<Record<FencegateErrorCode, number>>> = {
 };
 
 /** As Node and OpenSSL name what is wrong with a certificate. */
-const CERTIFICATE = /CERT|SIGNATURE|ERR_SSL|ERR_TLS/;
+const CERTIFICATE = /CERT|SIGNATURE|ERR_SSL|ERR_TLS|ERR_OSSL/;
 const CERTIFICATE_ADVICE =
   "name the authority of the gateway's certificate with FENCEGATE_CA_FILE, the own certificate, where it wants one, with FENCEGATE_CERT_FILE and FENCEGATE_KEY_FILE";
 

@@ -10,7 +10,7 @@ export type ClientEnvironment = Readonly<Record<string, string | undefined>>;
  * A client set up by `FENCEGATE_URL` and `FENCEGATE_AUTH_TOKEN` and, for an `https` URL, by `FENCEGATE_CA_FILE`, `FENCEGATE_CERT_FILE` and
  * `FENCEGATE_KEY_FILE` (PEM). Inside `fencegate exec` (`FENCEGATE_RESOURCE`, `FENCEGATE_LEASE_ID`,
  * `FENCEGATE_FENCING_TOKEN`) its writes to that resource go under the lease of the command, and `lease` and `withLease` give that one out.
- * `options` go before the environment. Throws `TypeError` when only some of the three are set,
+ * `options` go before the environment. Throws `TypeError` when only some of what belongs together is set,
  * or an error of the file system.
  *
  * @example
@@ -32,6 +32,7 @@ export function clientFromEnvironment(environment: ClientEnvironment, options: F
 }
 
 function tlsOf({ FENCEGATE_CA_FILE: ca, FENCEGATE_CERT_FILE: cert, FENCEGATE_KEY_FILE: key }: ClientEnvironment): { readonly tls?: ClientTls } {
+  if (isSet(cert) !== isSet(key)) throw new TypeError('FENCEGATE_CERT_FILE and FENCEGATE_KEY_FILE belong together');
   const files = Object.entries({ ca, cert, key }).flatMap(([name, file]) => (isSet(file) ? [[name, readFileSync(file, 'utf8')]] : []));
   return files.length === 0 ? {} : { tls: Object.fromEntries(files) as ClientTls };
 }

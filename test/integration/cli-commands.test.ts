@@ -182,7 +182,7 @@ describe('leases and locks', () => {
 describe('audit', () => {
   it('follows what comes, each record once, until SIGINT', async () => {
     await lab.client.put('v/au/1', 'x');
-    const process = lab.cli.start('audit', 'v', '--path-prefix', 'au/', '--follow', '--json', '--every', '20ms');
+    const process = lab.cli.start('audit', 'v/', '--path-prefix', 'au/', '--follow', '--json', '--every', '20ms');
     await process.says('"resource":"v/au/1"');
     await lab.client.put('v/au/2', 'x');
     await lab.client.put('v/au/3', 'x');

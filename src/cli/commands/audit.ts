@@ -114,10 +114,11 @@ async function verify({ screen }: CommandContext, client: FencegateClient, signa
 
 /** `place` is a volume, or `volume/path`. */
 function filterOf(place: string | undefined, flags: AuditFlags, signal: AbortSignal): AuditFilter {
-  const slash = place?.indexOf('/') ?? -1;
+  const [volume, ...path] = place?.split('/') ?? [];
   const named = {
-    volume: slash < 0 ? place : place?.slice(0, slash),
-    path: slash < 0 ? undefined : place?.slice(slash + 1),
+    volume,
+    // A slash after the volume alone, as for `ls`, names no path.
+    path: path.join('/') || undefined,
     pathPrefix: flags.pathPrefix,
     principal: flags.principal,
     clientId: flags.client,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { clientEnvironment, clientLabel } from '../../../src/cli/connection.ts';
+import { clientEnvironment, clientLabel, openClient } from '../../../src/cli/connection.ts';
 import { UsageError } from '../../../src/cli/usage-error.ts';
 
 describe('where a command finds its gateway, and as whom', () => {
@@ -15,6 +15,11 @@ describe('where a command finds its gateway, and as whom', () => {
 
   it('refuses what is no URL', () => {
     for (const gateway of ['nonsense', 'ftp://a', '127.0.0.1:8080']) expect(() => clientEnvironment({}, { gateway })).toThrow(UsageError);
+  });
+
+  it('names the variables of a certificate without its key', async () => {
+    const half = { FENCEGATE_URL: 'https://a', FENCEGATE_CERT_FILE: 'own.crt' };
+    await expect(openClient(half, {})).rejects.toThrow(new UsageError('FENCEGATE_CERT_FILE and FENCEGATE_KEY_FILE belong together'));
   });
 
   it('takes the bearer token from a file, without the line end that editors add', () => {

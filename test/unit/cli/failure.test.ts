@@ -67,6 +67,7 @@ describe('how a command fails', () => {
     'SELF_SIGNED_CERT_IN_CHAIN',
     'ERR_TLS_CERT_ALTNAME_INVALID',
     'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED',
+    'ERR_OSSL_X509_KEY_VALUES_MISMATCH',
   ])('a gateway behind %s is a matter of certificates', (reason) => {
     const unreachable = new FencegateError('gateway_unreachable', { detail: `The gateway was not reached: ${reason}.` });
     expect(failureOf(unreachable)).toMatchObject({ exitCode: 69, lines: [expect.any(String), expect.stringContaining('FENCEGATE_CA_FILE')] });
