@@ -8,9 +8,10 @@ const ENOUGH = 'release what is not needed any more, and try again later';
 
 /** What to do next, as far as the code alone tells; `null` for what no command can meet. */
 export const ADVICE: Readonly<Record<FencegateErrorCode, string | null>> = {
-  gateway_unreachable: 'check that the gateway runs, and FENCEGATE_URL or --gateway; what became of a write that was under way is in the audit log',
+  gateway_unreachable:
+    'check that the gateway runs, and FENCEGATE_URL or --gateway, http or https, too; what became of a write that was under way is in the audit log',
   unexpected_answer: 'check FENCEGATE_URL or --gateway: what answers there is no Fencegate gateway',
-  unauthenticated: 'set FENCEGATE_AUTH_TOKEN, or name a file with --auth-token-file',
+  unauthenticated: 'set FENCEGATE_AUTH_TOKEN to a token that this gateway knows, or name a file that holds one with --auth-token-file',
   forbidden: 'ask an administrator for the role or the path scope',
   wrong_host: 'use a name that the gateway knows, or have it added to FENCEGATE_ALLOWED_HOSTS',
   cross_origin: null,

@@ -55,6 +55,10 @@ const CERTIFICATE = /CERT|SIGNATURE|ERR_SSL|ERR_TLS|ERR_OSSL/;
 const CERTIFICATE_ADVICE =
   "name the authority of the gateway's certificate with FENCEGATE_CA_FILE, the own certificate, where it wants one, with FENCEGATE_CERT_FILE and FENCEGATE_KEY_FILE";
 
+/** What answers to https is no TLS. */
+const PLAIN = /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/;
+const PLAIN_ADVICE = 'write http:// in FENCEGATE_URL or --gateway: what answers there knows no TLS';
+
 /** A code that has no row of its own is a gateway that cannot do it now, or a refusal: of what was to be written, if anything was. */
 function exitCodeOf({ code, status }: FencegateError, isWrite: boolean): number {
   return EXIT_BY_CODE[code] ?? (status !== null && status >= 500 ? EXIT.unavailable : isWrite ? EXIT.writeRefused : EXIT.failed);
@@ -83,6 +87,11 @@ function linesOf({ code, message, members, requestId }: FencegateError): string[
   const request = requestId === null ? '' : ` [request ${requestId}]`;
   const since = typeof members['holder_since'] === 'string' ? ` since ${members['holder_since']}` : '';
   const holder = typeof members['holder_client_id'] === 'string' ? ` Held by ${members['holder_client_id']}${since}.` : '';
-  const advice = code === 'gateway_unreachable' && CERTIFICATE.test(message) ? CERTIFICATE_ADVICE : ADVICE[code];
+  const advice = (code === 'gateway_unreachable' ? tlsAdvice(message) : null) ?? ADVICE[code];
   return [printable(`${code}: ${message}${holder}${request}`), ...(advice === null ? [] : [`next: ${advice}`])];
+}
+
+function tlsAdvice(message: string): string | null {
+  if (PLAIN.test(message)) return PLAIN_ADVICE;
+  return CERTIFICATE.test(message) ? CERTIFICATE_ADVICE : null;
 }

@@ -28,7 +28,8 @@ const AUTH_FILE_SCHEMA = Type.Object(
             }),
           ),
           roles: Type.Array(Type.Union(ROLES.map((role) => Type.Literal(role))), { minItems: 1 }),
-          scopes: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+          // Left out it is everything; a list from which the last one was taken must not be.
+          scopes: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1 })),
         },
         { additionalProperties: false },
       ),

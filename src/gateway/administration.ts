@@ -1,5 +1,4 @@
 import type { Administration, BreakReport } from '../domain/administration.ts';
-import { refuse } from '../domain/errors.ts';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
 import type { Journal, JournalStart } from '../domain/journal.ts';
 import type { MountFacts } from '../domain/mount-facts.ts';
@@ -39,10 +38,8 @@ export function createAdministration(deps: AdministrationDeps): Administration {
     rebase: (caller, reason) => rebaseFences(deps.rebase, caller, reason),
     adopt: async (caller, name, reason) => {
       const { state, reason: doubt } = deps.volumes.get(name).state();
-      // It would end every lease, and void every token, for nothing.
-      if (state === 'open' && doubt === null)
-        throw refuse('invalid_request', `The volume ${name} is open, and this gateway's own: there is nothing to adopt.`);
-      await adoptVolume(deps.rebase, name, caller, reason);
+      // It is this gateway's own: an adoption would end every lease, and void every token, for nothing, as when an order is repeated.
+      if (state !== 'open' || doubt !== null) await adoptVolume(deps.rebase, name, caller, reason);
       return readinessOf(deps.volumes.get(name));
     },
     volumes: () =>

@@ -1,5 +1,6 @@
 /** Steps 2 to 7 for writes without a body that change one name: DELETE, and making or removing a directory. */
 import type { AuditAction } from '../domain/audit-record.ts';
+import { asGatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import { etagOf, type TargetFacts } from '../domain/file-facts.ts';
 import type { ApplyPlan, Intent } from '../domain/intent.ts';
@@ -149,6 +150,8 @@ async function applyOne(operation: Operation, { volume, change }: Changing, inte
   try {
     await volume.apply(intent, place, null);
   } catch (error) {
+    // An upload beside it may have made the directory a moment ago.
+    if (change === MAKE_DIRECTORY && asGatewayError(error).code === 'already_exists' && (await volume.look(place))?.kind === 'directory') return;
     throw await refusalOfLateName(operation, { volume, place, check: change.check }, error);
   }
 }

@@ -6,6 +6,7 @@ import { refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ExpectedDigests, UploadBody, UploadPart } from '../domain/write.ts';
 import { announcedDigests, judged } from './digest-headers.ts';
+import { boundaryOf, wellDelimited } from './form-delimiters.ts';
 import { fromFramework } from './framework-error.ts';
 import type { RequestBody } from './request-body.ts';
 
@@ -37,7 +38,9 @@ export class MultipartUpload implements UploadBody {
   }
 
   async *#parts(): AsyncGenerator<UploadPart> {
-    const source = Readable.from(judged(this.#body.open(), this.#digests), { objectMode: false });
+    const boundary = boundaryOf(this.#request.headers['content-type']);
+    const whole = judged(this.#body.open(), this.#digests);
+    const source = Readable.from(boundary === null ? whole : wellDelimited(whole, boundary), { objectMode: false });
     const silence = new Silence(source, this.#clock);
     const parts = this.#parse(source)[Symbol.asyncIterator]();
     let files = 0;

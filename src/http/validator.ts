@@ -7,13 +7,25 @@ import type { FastifySchemaCompiler, FastifyServerOptions } from 'fastify';
 const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const compiled = TypeCompiler.Compile(schema);
   return (value: unknown) => {
-    const converted = httpPart === 'body' ? value : Value.Convert(schema, value);
+    const converted = httpPart === 'body' ? value : fromText(schema, value);
     if (compiled.Check(converted)) return { value: converted };
     // The framework takes a list of issues, though its types only know an error.
     const issues = [...compiled.Errors(converted)].map((error) => issueOf(error));
     return { error: issues as unknown as Error & { message: string; instancePath: string }[] };
   };
 };
+
+const WHOLE_NUMBER = /^-?\d+$/;
+
+/** Text as what its schema says it is. The library would make 2 of "2.9" and 1 of "1e0" where a whole number is meant: that stays text, and is refused. */
+function fromText(schema: TSchema, value: unknown): unknown {
+  const converted: unknown = Value.Convert(schema, value);
+  if (typeof value !== 'object' || value === null || typeof converted !== 'object' || converted === null) return converted;
+  const kept = Object.entries(value).filter(
+    ([name, text]) => typeof text === 'string' && !WHOLE_NUMBER.test(text) && Number.isInteger(Reflect.get(converted, name)),
+  );
+  return kept.length === 0 ? converted : { ...converted, ...Object.fromEntries(kept) };
+}
 
 type CompilersFactory = NonNullable<NonNullable<FastifyServerOptions['schemaController']>['compilersFactory']>;
 

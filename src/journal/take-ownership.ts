@@ -119,6 +119,7 @@ async function beginImmediate(db: Database, judged: OwnerRow | null): Promise<vo
 }
 
 export function lockHeld(judged: OwnerRow | null): GatewayError {
-  const who = judged === null ? 'Another process' : `Process ${judged.pid} on ${judged.host}, which is ending,`;
-  return refuse('journal_unavailable', `${who} still holds the journal's lock. Start again once it is gone.`);
+  const who =
+    judged === null ? 'Another process' : `The owner (process ${judged.pid} of ${judged.host}, as it counts them), which is silent or ending,`;
+  return refuse('journal_unavailable', `${who} still holds the journal's lock. End it, or wait until it is gone, and start again.`);
 }

@@ -67,6 +67,8 @@ test.each([
   ['a field after a file', part('a.txt', 'one') + part(null, 'value') + END],
   ['no part at all', END],
   ['an empty body', ''],
+  ['the boundary inside a part, with more on its line', part('a.txt', `one\r\n--${B}X\r\ntwo`) + END],
+  ['a delimiter with blanks behind it, which would hide a part', part('a.txt', 'one') + part('b.txt', 'two').replace(B, `${B}  `) + END],
   ['a reserved part name', part('a.txt', 'x', '__proto__') + END],
 ])('%s is 400 invalid_request, and the upload does not succeed', async (_what, body) => {
   const answer = await post(body);

@@ -77,3 +77,9 @@ describe('a file that another program makes', () => {
     expect(verdictOf(await gateway.client.put('v/directory', 'ours', ONLY_NEW))).toBe('409 is_a_directory');
   });
 });
+
+it('a directory that comes to be after the last look is what the making of a directory was asked for', async () => {
+  meanwhile = () => mkdirSync(gateway.path('v/both'));
+  expect((await gateway.client.put('v/both/', '')).status).toBe(201);
+  expect((await gateway.client.put('v/both/', '')).status).toBe(204);
+});

@@ -24,6 +24,7 @@ import {
 } from '../schemas/admin.ts';
 import { answers } from '../schemas/common.ts';
 import { FileParams } from '../schemas/files.ts';
+import { END_IN_DOUBT } from '../schemas/leases.ts';
 import type { RouteOptions, TypedApp } from '../typed-app.ts';
 import { adminSessionJson, coordinatorJson, lockJson, mountJson, tokenText, volumeReadyJson } from '../views.ts';
 import { handOver, resourceInBody, resourceOfRoute } from '../write-request.ts';
@@ -58,6 +59,7 @@ function lockAdministration(app: TypedApp, { deps }: RouteOptions): void {
       schema: {
         tags: ['admin'],
         summary: 'End somebody’s lease: fences first',
+        description: END_IN_DOUBT,
         body: BreakBody,
         response: answers({ 200: { description: 'Broken', schema: BreakAnswer }, 202: { description: GRACE_RUNS, schema: BreakAnswer } }, [
           ...CHANGE_CODES,
@@ -102,6 +104,7 @@ function lockAdministration(app: TypedApp, { deps }: RouteOptions): void {
       schema: {
         tags: ['admin'],
         summary: 'End somebody’s session',
+        description: END_IN_DOUBT,
         params: SessionRefParams,
         response: answers({ 204: { description: 'Ended', schema: null } }, [...CHANGE_CODES, 'session_not_found']),
       },
@@ -134,6 +137,7 @@ function diagnosis(app: TypedApp, { deps }: RouteOptions): void {
       schema: {
         tags: ['admin'],
         summary: 'Carry out the fix of a finding',
+        description: END_IN_DOUBT,
         body: FixBody,
         response: answers({ 200: { description: 'What was done, or would be', schema: FixAnswer } }, [...CHANGE_CODES, 'not_found']),
       },

@@ -10,7 +10,18 @@ import type { HttpDeps } from '../http-deps.ts';
 import { requestSignal } from '../request-signal.ts';
 import { callerOf } from '../request-state.ts';
 import { answers } from '../schemas/common.ts';
-import { AcquireBody, ConvertBody, LEASE_CODES, Lease, type LeaseBody, LeaseParams, ReleaseQuery, RenewBody, WaitQuery } from '../schemas/leases.ts';
+import {
+  AcquireBody,
+  ConvertBody,
+  END_IN_DOUBT,
+  LEASE_CODES,
+  Lease,
+  type LeaseBody,
+  LeaseParams,
+  ReleaseQuery,
+  RenewBody,
+  WaitQuery,
+} from '../schemas/leases.ts';
 import type { RouteOptions, TypedApp } from '../typed-app.ts';
 import { leaseJson } from '../views.ts';
 import { handOver, resourceInBody } from '../write-request.ts';
@@ -138,6 +149,7 @@ function holderRoutes(app: TypedApp, { deps }: RouteOptions): void {
       schema: {
         tags: ['leases'],
         summary: 'Release a hold, or cancel a waiter',
+        description: END_IN_DOUBT,
         params: LeaseParams,
         querystring: ReleaseQuery,
         response: answers({ 204: { description: 'Released, now or earlier', schema: null } }, LEASE_CODES),

@@ -4,7 +4,17 @@ import { assertLabel } from '../../domain/sent-text.ts';
 import { labelValue } from '../header-values.ts';
 import { callerOf } from '../request-state.ts';
 import { answers } from '../schemas/common.ts';
-import { CreateSessionBody, Heartbeat, HeartbeatBody, Heartbeats, HeartbeatsBody, SESSION_CODES, Session, SessionParams } from '../schemas/leases.ts';
+import {
+  CreateSessionBody,
+  END_IN_DOUBT,
+  Heartbeat,
+  HeartbeatBody,
+  Heartbeats,
+  HeartbeatsBody,
+  SESSION_CODES,
+  Session,
+  SessionParams,
+} from '../schemas/leases.ts';
 import type { RouteOptions, TypedApp } from '../typed-app.ts';
 import { sessionJson } from '../views.ts';
 import { handOver } from '../write-request.ts';
@@ -46,6 +56,7 @@ function lifeRoutes(app: TypedApp, { deps }: RouteOptions): void {
       schema: {
         tags: ['sessions'],
         summary: 'End a session: releases all its leases',
+        description: END_IN_DOUBT,
         params: SessionParams,
         response: answers(
           { 204: { description: 'Ended, also when it had ended within the last hour', schema: null } },

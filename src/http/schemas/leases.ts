@@ -37,7 +37,7 @@ export const AcquireBody = Type.Object(
     // Its bounds belong to the volume, and are refused as ttl_out_of_range.
     ttl_ms: optional(Type.Integer({ description: 'Default 30000' })),
     wait_ms: optional(ms(LIMITS.leaseWaitMsMax, 'How long this request waits; default 0')),
-    max_wait_ms: optional(ms(Number.MAX_SAFE_INTEGER, 'Ends the whole wait')),
+    max_wait_ms: optional(ms(Number.MAX_SAFE_INTEGER, 'Ends the whole wait. Of requests of one session that wait together those of the first count')),
     max_hold_ms: optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Ends the lease, however it is renewed' })),
     priority: optional(Type.Integer({ minimum: 0, maximum: 9, description: 'Default 5' })),
     client_id: optional(Type.String({ maxLength: LIMITS.clientIdBytesMax })),
@@ -197,6 +197,10 @@ export const EventStream = Type.String({
     'data: {"seq","at","resource","lease_ref","client_id","mode","fencing_token","reason","cycle"}; cycle is null but of a deadlock',
 });
 export const WatchHeaders = Type.Object({ 'Last-Event-ID': Type.Optional(Type.String({ description: 'seq of the last event seen' })) });
+
+/** Of whatever ends a lease or a session. */
+export const END_IN_DOUBT =
+  'A 503 outcome_unknown names what was to end (lease_id, session_ref, lease_ref, or resource and operation_id): the end is in effect, and nothing is written under it any more, but the journal does not have it yet. The gateway tries again by itself, and the same request answers when it is done; a start of the gateway before that could bring the lease back.';
 
 export const LEASE_CODES: readonly ErrorCode[] = [
   'cross_origin',

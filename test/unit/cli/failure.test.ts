@@ -73,6 +73,11 @@ describe('how a command fails', () => {
     expect(failureOf(unreachable)).toMatchObject({ exitCode: 69, lines: [expect.any(String), expect.stringContaining('FENCEGATE_CA_FILE')] });
   });
 
+  it('https to what knows no TLS is a matter of the URL', () => {
+    const unreachable = new FencegateError('gateway_unreachable', { detail: 'The gateway was not reached: ERR_SSL_WRONG_VERSION_NUMBER.' });
+    expect(failureOf(unreachable)?.lines[1]).toMatch(/^next: write http:/);
+  });
+
   it('lets no label of a stranger rule the terminal', () => {
     const held = new FencegateError('resource_locked', { detail: 'Held.', status: 423, members: { holder_client_id: 'a\u001b[2J' } });
     expect(failureOf(held)?.lines[0]).toBe(String.raw`resource_locked: Held. Held by a\x1b[2J.`);

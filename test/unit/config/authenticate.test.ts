@@ -123,6 +123,10 @@ describe('the principals file', () => {
     ['principals:\n  - { name: a, roles: [root] }', 'auth.yaml:2: principals.0.roles.0: expected reader, writer, auditor or admin, not "root"'],
     ['principals:\n  - { name: a, roles: [admin], scope: [v] }', 'auth.yaml:2: unknown key principals.0.scope (did you mean scopes?)'],
     [
+      'principals:\n  - { name: a, roles: [admin], scopes: [] }',
+      'auth.yaml:2: principals.0.scopes: expected array length to be greater or equal to 1',
+    ],
+    [
       'principals:\n  - { name: a, roles: [admin], scopes: [/v] }',
       'auth.yaml:2: principal a: the scope "/v" does not begin with a volume name; write volume or volume/prefix',
     ],

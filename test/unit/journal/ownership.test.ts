@@ -129,7 +129,7 @@ describe('a data directory', () => {
     db.exec('BEGIN IMMEDIATE');
     await expect(openJournal(journalOptions(directory))).rejects.toMatchObject({
       code: 'journal_unavailable',
-      message: "Another process still holds the journal's lock. Start again once it is gone.",
+      message: "Another process still holds the journal's lock. End it, or wait until it is gone, and start again.",
     });
     db.exec('ROLLBACK');
     db.close();
