@@ -173,6 +173,26 @@ describeWhere(cannotMount, 'a volume on another device', () => {
       inner.unmount();
     }
   });
+
+  it('F19: nor is a part of the volume that is mounted in it once more: a file has one name and one fence', async () => {
+    for (const name of ['real', 'alias']) mkdirSync(gateway.path(`v/${name}`));
+    await gateway.client.put('v/real/f', 'base');
+    const alias = bindMount(gateway.path('v/real'), gateway.path('v/alias'));
+    try {
+      for (const answer of [
+        await gateway.client.patch('v/alias/f', 'append', 'x'),
+        await gateway.client.patch('v/alias/f', 'bytes=0-0', 'x'),
+        await gateway.client.put('v/alias/f', 'x'),
+        await gateway.client.put('v/alias/made/', ''),
+        await gateway.client.delete('v/alias/f'),
+      ])
+        expect(verdictOf(answer)).toBe('409 cross_volume');
+      expect(readFileSync(gateway.path('v/real/f'), 'utf8')).toBe('base');
+      expect((await gateway.client.patch('v/real/f', 'append', '!')).status).toBe(200);
+    } finally {
+      alias.unmount();
+    }
+  });
 });
 
 describe('names on a volume that does not fold them', () => {

@@ -4,6 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { at, type Descriptor } from '../descriptor.ts';
 import { errnoOf } from '../errno.ts';
 import type { FileCalls } from '../file-calls.ts';
+import { mountIdOf } from '../mount-id.ts';
 import { openFresh } from '../open-fresh.ts';
 import { O_PATH } from '../target-kind.ts';
 import { OwnerUnreadable, readOwner } from './owner-file.ts';
@@ -52,12 +53,15 @@ function inside(owner: string, steps: number): StartRefused {
 }
 
 /**
- * For the walks of an open volume: throws `cross_volume` for a directory that is the root of a volume which is not of `gateway`. A directory that is
- * none is looked at once: whoever would make one of it later looks up at its start, and finds ours.
+ * For the walks of an open volume: throws `cross_volume` for a directory on another mount than `root`, and for one that is the root of a volume which is
+ * not of `gateway`. A directory that is none is looked at once: whoever would make one of it later looks up at its start, and finds ours.
  */
-export function refusingOthers(calls: FileCalls, gateway: string): (directory: Descriptor) => Promise<void> {
+export function refusingOthers(calls: FileCalls, root: Descriptor, gateway: string): (directory: Descriptor) => Promise<void> {
+  const mount = mountIdOf(root);
   const clear = new Set<bigint>();
   return async (directory) => {
+    // Each time: it may be mounted at any moment, and its inode is that of a directory of ours.
+    if (mountIdOf(directory) !== mount) throw refuse('cross_volume', 'Something else is mounted in the path.');
     const { ino } = await calls.fstat(directory);
     if (clear.has(ino)) return;
     const owner = await ownerIn(calls, directory);

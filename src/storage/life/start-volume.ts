@@ -116,7 +116,7 @@ async function startWritable<Probe extends ProbeFacts>(
     folds: probe.folds,
     hardLinks: probe.hardLinks,
     sync: new DirectorySync(calls),
-    refuseOthers: refusingOthers(calls, gateway),
+    refuseOthers: refusingOthers(calls, root, gateway),
   };
   const anotherSince = found !== null && found.journal !== deps.journalUuid;
   const { life, findings } = await recoverVolume(deps, room, directory, { anotherSince });
