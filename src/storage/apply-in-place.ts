@@ -4,6 +4,7 @@ import type { ApplyPlan, Intent } from '../domain/intent.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { at, type Descriptor } from './descriptor.ts';
 import { classify, gatewayErrorOf, LaneError } from './errno.ts';
+import { mountIdOf } from './mount-id.ts';
 import type { HeldPlace } from './path-walk.ts';
 import type { VolumeRoom } from './room.ts';
 import { factsOf } from './target-kind.ts';
@@ -23,6 +24,8 @@ export async function writeStagedInto(room: VolumeRoom, intent: Intent, plan: In
   if (intent.staged === null || intent.before === null) throw new Error('an in-place write needs a staged file and the file it changes');
   const target = await calls.open(place.at, TARGET);
   try {
+    // A file, too, can be mounted at a second name (trap F19).
+    if (mountIdOf(target) !== mountIdOf(place.at.dir)) throw refuse('cross_volume', 'Something else is mounted at this name.');
     assertSame(factsOf(await calls.fstat(target)), intent, plan);
     const staged = await calls.open(at(inc, intent.staged.name), STAGED);
     try {

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cannotFold, type FoldingMount, mountFolding } from '../support/folding-mount.ts';
 import { jsonOf, textOf, verdictOf } from '../support/gateway-client.ts';
-import { bindMount, cannotMount, type Mounted, mountTmpfs } from '../support/mounted.ts';
+import { bindMount, cannotMount, type Mounted, mountTmpfs, run } from '../support/mounted.ts';
 import { describeWhere } from '../support/needs.ts';
 import { quietSnapshot, volumeSnapshot } from '../support/volume-snapshot.ts';
 import { bearerOf, principalsFile, startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
@@ -191,6 +191,14 @@ describeWhere(cannotMount, 'a volume on another device', () => {
       expect((await gateway.client.patch('v/real/f', 'append', '!')).status).toBe(200);
     } finally {
       alias.unmount();
+    }
+    await gateway.client.put('v/again', '');
+    run('mount', ['--bind', gateway.path('v/real/f'), gateway.path('v/again')]);
+    try {
+      expect(verdictOf(await gateway.client.patch('v/again', 'append', 'x'))).toBe('409 cross_volume');
+      expect(readFileSync(gateway.path('v/real/f'), 'utf8')).toBe('base!');
+    } finally {
+      run('umount', [gateway.path('v/again')]);
     }
   });
 });

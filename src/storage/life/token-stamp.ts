@@ -58,6 +58,7 @@ export class TokenStamp {
    */
   async reserve(token: bigint): Promise<void> {
     if (this.#blocked !== null) throw this.#refusal(this.#blocked);
+    if (token > FENCING_TOKEN_MAX) throw this.#refusal('the ceiling of its stamp is the highest token there is');
     if (token <= this.#durable) {
       if (this.#durable - token < LIMITS.tokenBlock / 2n && this.#writing === null && this.#durable < FENCING_TOKEN_MAX) {
         this.#raise(this.#durable + LIMITS.tokenBlock).catch(this.#options.onFailure);

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { FENCING_TOKEN_MAX } from '../../../../src/domain/fencing-token.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import { judgeStamp, parseStamp, type Stamp, StampUnreadable, stampBytes } from '../../../../src/storage/life/stamp.ts';
 import { TokenStamp } from '../../../../src/storage/life/token-stamp.ts';
@@ -30,6 +31,12 @@ function stampOver(found: Stamp | null = null) {
 }
 
 describe('the token ceiling of a volume', () => {
+  it('at the end of all tokens lets none be reserved above it, and nobody waits for one', async () => {
+    const { stamp } = stampOver({ journal: 'j', ceiling: FENCING_TOKEN_MAX, last: 1n });
+    await stamp.reserve(FENCING_TOKEN_MAX);
+    await expect(stamp.reserve(stamp.ceiling + 1n)).rejects.toMatchObject({ code: 'volume_unavailable' });
+  });
+
   it('I6: is durable at or above a token before the token is issued, whatever writes fail', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.record({ step: fc.bigInt({ min: 1n, max: BLOCK }), fail: fc.boolean() }), { maxLength: 40 }), async (steps) => {
