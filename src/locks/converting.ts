@@ -75,7 +75,7 @@ export class Converting {
       lease.upgradeAskers.delete(asker);
       if (lease.upgradeAskers.size === 0) {
         if (lease.upgrading) this.#giveUp(lease, caller);
-        lease.forgetConversion();
+        lease.forgetFailure();
       }
     }
   }

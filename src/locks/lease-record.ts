@@ -206,9 +206,14 @@ export class Lease implements Claim, Timed {
 
   /** What became of an earlier conversion is said no more: another one begins. */
   forgetConversion(): void {
+    this.forgetFailure();
+    this.upgradeLost = false;
+  }
+
+  /** Everybody who asked for the conversion was told how it failed. That it waited when the gateway stopped is true for whoever asks later, too. */
+  forgetFailure(): void {
     this.failure = null;
     this.cycle = null;
-    this.upgradeLost = false;
   }
 
   /** When it ends by itself (R2): the earlier of its own time to live and its session's, and the longest hold. */

@@ -113,7 +113,7 @@ export interface AcquireLease {
   readonly ttl_ms?: number | null;
   /** How long this request waits; default 0 */
   readonly wait_ms?: number | null;
-  /** Ends the whole wait */
+  /** Ends the whole wait. Of requests of one session that wait together those of the first count */
   readonly max_wait_ms?: number | null;
   /** Ends the lease, however it is renewed */
   readonly max_hold_ms?: number | null;

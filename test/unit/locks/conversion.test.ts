@@ -152,6 +152,16 @@ describe.each(COORDINATORS)('converting ($coordinator)', ({ LockLab }) => {
     expect(await convert(lab, mine.leaseId, 'shared')).toMatchObject({ state: 'held', reason: null });
   });
 
+  it('that was just asked for when the gateway stops is over, too, and says so for whoever asks later', async () => {
+    const lab = new LockLab();
+    const mine = await lab.acquire(A, { mode: 'shared', ttlMs: 60_000 });
+    await lab.acquire(A, { mode: 'shared', ttlMs: 60_000 });
+    const asked = convert(lab, mine.leaseId, 'exclusive');
+    await lab.locks.endAll('shutdown', null);
+    expect(await asked).toMatchObject({ state: 'held', mode: 'shared', queuePosition: null, reason: 'upgrade_lost' });
+    expect(await lab.lease(mine.leaseId)).toMatchObject({ reason: 'upgrade_lost' });
+  });
+
   it('an ended lease converts no more', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A);
