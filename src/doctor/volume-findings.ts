@@ -3,9 +3,9 @@ import { asGatewayError } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { VolumeFinding } from '../domain/recovery.ts';
 import { resourceOf } from '../domain/resource.ts';
+import { within } from '../domain/within.ts';
 import { type Diagnosis, diagnosis, type Remedy } from './diagnosis.ts';
 import type { DoctorDeps, ExaminedVolume, LaneLook } from './doctor-deps.ts';
-import { within } from './within.ts';
 
 /** What to do by hand where a fix by itself would not be safe. */
 const HOW: Readonly<Partial<Record<VolumeFinding['code'], string>>> = {

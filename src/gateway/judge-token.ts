@@ -28,34 +28,37 @@ export function judgeToken(deps: JudgeDeps, operation: Operation, token: Fencing
   });
 }
 
+interface Presented {
+  readonly resource: Resource;
+  readonly token: FencingToken;
+}
+
 /** A refusal at admission, once it may be told: what is only in memory could come out otherwise at the next start. */
-export async function toldAtAdmission(
-  deps: JudgeDeps,
-  operation: Operation,
-  { resource, token }: { readonly resource: Resource; readonly token: FencingToken },
-  refused: GatewayError,
-): Promise<unknown> {
+export async function toldAtAdmission(deps: JudgeDeps, operation: Operation, presented: Presented, refused: GatewayError): Promise<unknown> {
   if (!isAboutTheToken(refused)) return refused;
-  const moved = await deps.leases.refusalTold(resource, token, operation.envelope.signal);
-  return moved ? judgedAgain(deps, operation, { resource, token }, refused) : refused;
+  const moved = await refusalTold(deps, operation, presented);
+  return moved ? factsSay(deps, operation, presented, refused) : refused;
 }
 
 /**
  * The locks refused to pin the lease of a presented token, at once and for this caller as for any other. The answer is what the facts
  * say once they may be told, in the order of admission; where they say nothing (they moved on), or cannot be read, the refusal of the locks stands.
  */
-export async function judgedAgain(
-  deps: JudgeDeps,
-  operation: Operation,
-  { resource, token }: { readonly resource: Resource; readonly token: FencingToken },
-  refused: unknown,
-): Promise<unknown> {
+export async function judgedAgain(deps: JudgeDeps, operation: Operation, presented: Presented, refused: unknown): Promise<unknown> {
   if (!isAboutTheToken(refused)) return refused;
   try {
-    await deps.leases.refusalTold(resource, token, operation.envelope.signal);
+    await refusalTold(deps, operation, presented);
   } catch (notYet) {
     return notYet;
   }
+  return factsSay(deps, operation, presented, refused);
+}
+
+function refusalTold(deps: JudgeDeps, operation: Operation, { resource, token }: Presented): Promise<boolean> {
+  return deps.leases.refusalTold(resource, token, operation.envelope.signal);
+}
+
+async function factsSay(deps: JudgeDeps, operation: Operation, { resource, token }: Presented, refused: unknown): Promise<unknown> {
   try {
     return judgeToken(deps, operation, token, await deps.leases.factsMet(resource, token)) ?? refused;
   } catch {

@@ -1,5 +1,6 @@
 import type { Clock } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { within } from '../domain/within.ts';
 import type { Lease } from './lease-record.ts';
 
 /**
@@ -9,11 +10,5 @@ import type { Lease } from './lease-record.ts';
 export async function endsSettled(leases: readonly Lease[], clock: Clock): Promise<void> {
   const pending = leases.flatMap(({ phase, decided }) => (phase === 'over' && decided !== null ? [decided.durable] : []));
   if (pending.length === 0) return;
-  await new Promise<void>((resolve) => {
-    const timer = clock.after(LIMITS.endsAwaitedMs, resolve);
-    void Promise.allSettled(pending).then(() => {
-      timer.cancel();
-      resolve();
-    });
-  });
+  await within(clock, LIMITS.endsAwaitedMs, Promise.allSettled(pending));
 }

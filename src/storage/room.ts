@@ -17,6 +17,6 @@ export interface VolumeRoom {
   readonly folds: boolean;
   readonly hardLinks: boolean;
   readonly sync: DirectorySync;
-  /** Throws `cross_volume` for a directory that is the root of another gateway's volume; `null` where nothing is written. */
+  /** Throws `cross_volume` for a directory on another mount, or that is the root of another gateway's volume; `null` where nothing is written. */
   readonly refuseOthers: ((directory: Descriptor) => Promise<void>) | null;
 }

@@ -35,15 +35,3 @@ export class StartRetries {
     this.#timer = null;
   }
 }
-
-/** Resolves when the start is over, however it ended, or when that takes longer than a stop of the gateway may. */
-export async function startIsOver(start: Promise<unknown>, clock: Clock): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const late = clock.after(LIMITS.volumeStartEndMsMax, resolve);
-    const over = (): void => {
-      late.cancel();
-      resolve();
-    };
-    start.then(over, over);
-  });
-}

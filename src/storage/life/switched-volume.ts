@@ -9,11 +9,12 @@ import type { StampVerdict, VolumeFinding } from '../../domain/recovery.ts';
 import type { Resource } from '../../domain/resource.ts';
 import type { OpenedFile, Place, Staging, Volume, VolumePolicy, VolumeState } from '../../domain/volume.ts';
 import type { VolumeSpace } from '../../domain/volume-space.ts';
+import { within } from '../../domain/within.ts';
 import { ClosedVolume, lockOnly, unopened } from './closed-volume.ts';
 import { asksForRebase } from './opened-stamp.ts';
 import type { StartMode } from './start-deps.ts';
 import type { VolumeStartResult } from './start-report.ts';
-import { StartRetries, startIsOver } from './start-retries.ts';
+import { StartRetries } from './start-retries.ts';
 
 const STOPPED = 'The gateway is shutting down.';
 
@@ -158,7 +159,7 @@ export class SwitchedVolume implements Volume {
     this.#retries.cancel();
     const result = this.#result;
     this.#become(new ClosedVolume(this.policy, 'closed', STOPPED), null);
-    if (this.#starting !== null) await startIsOver(this.#starting, this.#options.clock);
+    if (this.#starting !== null) await within(this.#options.clock, LIMITS.volumeStartEndMsMax, Promise.allSettled([this.#starting]));
     if (result?.kind === 'open') await result.close();
   }
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../domain/clock.ts';
+import type { Clock } from './clock.ts';
 
 /** The result of `work`, or `late`; then it goes on by itself and nobody hears of it. */
 export function within<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | 'late'> {
