@@ -53,6 +53,7 @@ export function volumesOf(parts: VolumeParts): VolumeSet {
     ),
     endOldProcess: () => Promise.resolve(predecessorExited),
     lastMtimeNs: (volume) => mtimes.highest(volume),
+    newestIntents: (volume) => start.newestIntents(volume),
     onChange: (volume) => {
       onCeiling(volume.ceilingFound ?? 0n);
       logger.info({ volume: volume.name, ...volume.state(), fence_level: volume.fenceLevel }, 'volume');

@@ -219,6 +219,8 @@ export interface JournalStart {
   incarnations(volume: string): readonly string[];
   /** Unsettled intents, the newest per resource only, oldest first. */
   unsettledIntents(volume: string): readonly Intent[];
+  /** What was last written to a volume, as far as it is among the newest intents of all, oldest first. */
+  newestIntents(volume: string): readonly Intent[];
   /** Whether the newest word on it is that nobody can tell what came of it. */
   saidUnknown(intent: Intent): boolean;
   /** Of what an operation left on a volume only an unsettled one needs anything; a settled one is known for as long as its audit records are. */

@@ -157,6 +157,8 @@ export const LIMITS = {
   stagedSyncEveryBytes: 67_108_864,
   /** Versions of our own commits that are remembered per volume, to tell them from writes behind our back. */
   ownVersionsMax: 100_000,
+  /** Read again when a volume opens: the commits of the two seconds before it, in which a tag is only strong if the version is known to be ours. */
+  newestIntentsMax: 10_000,
   threadPoolSize: 32,
   /** Extended attributes of one file that are carried over; on a network mount each is two requests, and all must fit into one deadline. */
   attributesCarriedMax: 256,

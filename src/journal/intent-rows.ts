@@ -74,6 +74,13 @@ WHERE i.seq IN (SELECT seq FROM intents WHERE seq >= :lowWater UNION SELECT seq 
   AND (i.other_key IS NULL OR NOT EXISTS (SELECT 1 FROM intents n WHERE n.other_key IS NOT NULL AND n.other_key = i.other_key AND n.seq > i.seq))
 ORDER BY i.seq`;
 
+/** The newest of all volumes first, so that a volume that nobody writes to costs no walk through the others' intents. */
+const NEWEST = `
+SELECT a.*, i.seq AS intent_seq, i.undecided, i.volume AS intent_volume, i.path AS intent_path, i.operation_id AS intent_operation, i.resource_key, i.incarnation, i.body
+FROM (SELECT * FROM intents ORDER BY seq DESC LIMIT :limit) i LEFT JOIN audit a ON a.seq = i.seq
+WHERE i.volume = :volume
+ORDER BY i.seq`;
+
 function intentOf(row: IntentRow): Intent {
   const body = fromJsonText(row.body) as IntentBody;
   return {
@@ -89,11 +96,13 @@ function intentOf(row: IntentRow): Intent {
 
 export class IntentReader {
   readonly #unsettled: Statement<[{ lowWater: number; volume: string | null }], IntentRow>;
+  readonly #newest: Statement<[{ limit: number; volume: string }], IntentRow>;
   readonly #has: Statement<[string], number>;
   readonly #undecided: Statement<[string, string], number>;
 
   constructor(db: Database) {
     this.#unsettled = db.prepare<[{ lowWater: number; volume: string | null }], IntentRow>(UNSETTLED).safeIntegers();
+    this.#newest = db.prepare<[{ limit: number; volume: string }], IntentRow>(NEWEST).safeIntegers();
     this.#has = db.prepare<[string], number>('SELECT 1 FROM intents WHERE operation_id = ? LIMIT 1').pluck();
     this.#undecided = db
       .prepare<[string, string], number>('SELECT 1 FROM intents WHERE operation_id = ? AND resource_key = ? AND undecided = 1')
@@ -105,6 +114,11 @@ export class IntentReader {
     return this.#unsettled
       .all({ lowWater, volume })
       .map((row) => ({ seq: Number(row.intent_seq), undecided: row.undecided === 1n, intent: intentOf(row) }));
+  }
+
+  /** Those of a volume among the newest `limit` intents of all, oldest first. */
+  newest(volume: string, limit: number): Intent[] {
+    return this.#newest.all({ limit, volume }).map(intentOf);
   }
 
   has(operationId: string): boolean {

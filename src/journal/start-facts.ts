@@ -2,6 +2,7 @@ import type { Database, Statement } from 'better-sqlite3';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
 import type { Intent } from '../domain/intent.ts';
 import type { AnnouncedBreak, JournalStart, LostLease, OperationKnown, StoredLease, StoredSession } from '../domain/journal.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { IntentReader } from './intent-rows.ts';
 import { InternalFacts } from './internal-facts.ts';
 import { fromJsonText } from './json-text.ts';
@@ -80,6 +81,10 @@ export class StartFacts implements JournalStart {
       .unsettled(volume, this.#inFlight.lowWater(Number.MAX_SAFE_INTEGER - 1))
       .map(({ intent }) => intent)
       .filter(({ operationId }) => this.#inFlight.has(operationId));
+  }
+
+  newestIntents(volume: string): readonly Intent[] {
+    return this.#intents.newest(volume, LIMITS.newestIntentsMax);
   }
 
   saidUnknown(intent: Intent): boolean {

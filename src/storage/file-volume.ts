@@ -44,8 +44,9 @@ export interface FileVolumeOptions {
   readonly probe: Pick<ProbeReport, 'mtimeGranularityNs' | 'reflink'>;
   readonly life: VolumeLife;
   readonly clock: Clock;
-  /** The highest mtime that a commit on this volume ever had. */
+  /** The highest mtime that a commit on this volume ever had, and what was written last, oldest first. */
   readonly lastMtimeNs: bigint;
+  readonly newestIntents: readonly Intent[];
   /** Called once, when this process finds out that it was superseded: serve the volume no more. */
   readonly onFenced: () => void;
   /** What `state` says has changed by itself. */
@@ -71,7 +72,6 @@ export class FileVolume implements Volume {
   readonly #made: MadeDirectories;
   readonly #moved: MovedNames;
   readonly #inPlace = new InPlaceWrites();
-  readonly #ownVersions = new OwnVersions();
   readonly #litter = new Litter();
   readonly #visible = new Map<string, number>();
   readonly #hung = new HungOperations();
@@ -115,7 +115,7 @@ export class FileVolume implements Volume {
       room,
       clock,
       inPlace: this.#inPlace,
-      ownVersions: this.#ownVersions,
+      ownVersions: new OwnVersions(options.newestIntents),
       visibleBytes: (resource) => this.#visible.get(resource.key) ?? null,
     };
     this.#applying = {
@@ -217,7 +217,7 @@ export class FileVolume implements Volume {
     const restored = await mapped(() => this.#life.restore(intents));
     if (!restored) return false;
     for (const { operationId, resource } of intents) {
-      this.#ownVersions.forget(resource.key);
+      this.#reading.ownVersions.forget(resource.key);
       await this.#made.undone(operationId);
     }
     return true;
@@ -279,12 +279,12 @@ export class FileVolume implements Volume {
   #finished(intent: Intent, found: FileFacts | null): void {
     if (this.#room.hardLinks) this.#moved.applied(intent);
     this.#inPlace.end(intent.operationId);
-    this.#ownVersions.committed(intent, found);
+    this.#reading.ownVersions.committed(intent, found);
   }
 
   async #dropped(intent: Intent): Promise<void> {
     this.#inPlace.end(intent.operationId);
-    this.#ownVersions.forget(intent.resource.key);
+    this.#reading.ownVersions.forget(intent.resource.key);
     await this.#made.undone(intent.operationId);
   }
 }

@@ -5,10 +5,15 @@ import { LIMITS } from '../domain/limits.ts';
 
 /**
  * The versions that this gateway's own commits left, by resource key: bounded, in memory. They tell a file that others changed from one
- * of ours (a bypassing writer is a finding; a file of ours has a strong tag at once).
+ * of ours (a bypassing writer is a finding; a file of ours has a strong tag at once, also when the gateway began anew in between).
  */
 export class OwnVersions {
   readonly #facts = new LRUCache<string, FileFacts>({ max: LIMITS.ownVersionsMax });
+
+  /** `newest`: what the journal says was written last, oldest first. One that was never applied leaves facts that no file has. */
+  constructor(newest: readonly Intent[]) {
+    for (const intent of newest) this.committed(intent, null);
+  }
 
   /** `found`: what stands there, where it was looked at; recovery may have finished the write under another inode. */
   committed(intent: Intent, found: FileFacts | null): void {

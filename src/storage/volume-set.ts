@@ -1,6 +1,7 @@
 import type { Clock, Random } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import type { Intent } from '../domain/intent.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { MountFacts } from '../domain/mount-facts.ts';
 import type { VolumeRecord, WriterState } from '../domain/recovery.ts';
@@ -37,6 +38,8 @@ export interface VolumeSetOptions {
   readonly endOldProcess: () => Promise<boolean>;
   /** The highest mtime that a commit on the volume ever had. */
   readonly lastMtimeNs: (volume: string) => bigint;
+  /** What was last written to it, oldest first; asked for at each start of the volume. */
+  readonly newestIntents: (volume: string) => readonly Intent[];
   readonly onChange: (volume: SwitchedVolume) => void;
   /** At each start of a volume, before it opens. */
   readonly onMount: (volume: string, mount: MountFacts) => void;
@@ -201,6 +204,7 @@ export class VolumeSet implements Volumes, TokenCeilings {
             life,
             clock,
             lastMtimeNs: this.#options.lastMtimeNs(policy.name),
+            newestIntents: this.#options.newestIntents(policy.name),
             onFenced,
             onState: () => onChange(volume),
           }),

@@ -1,6 +1,5 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { FakedClock } from '../support/faked-clock.ts';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayClient, jsonOf, type LeaseJson, verdictOf } from '../support/gateway-client.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
@@ -13,21 +12,14 @@ const HOUR_S = 3_600;
 async function withSettableClock(): Promise<{ readonly locks: LockClient; set(offsetS: number): void; wallMs(): Promise<number> }> {
   const directory = await newDirectory();
   onTestFinished(() => removeDirectory(directory));
-  const offset = join(directory, 'offset');
-  const set = (seconds: number): void => writeFileSync(offset, `${seconds < 0 ? '' : '+'}${seconds}`);
-  set(0);
-  const library = readdirSync('/usr/lib')
-    .map((name) => `/usr/lib/${name}/faketime/libfaketime.so.1`)
-    .find((file) => existsSync(file));
-  if (library === undefined) throw new Error('the package faketime has no library here');
-  const faked = { FAKETIME_TIMESTAMP_FILE: offset, FAKETIME_NO_CACHE: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1', DONT_FAKE_MONOTONIC: '1' };
-  const gateway = await GatewayProcess.start(directory, { environment: { LD_PRELOAD: library, ...faked } });
+  const clock = new FakedClock(directory);
+  const gateway = await GatewayProcess.start(directory, { environment: clock.environment });
   const client = new GatewayClient(gateway.url);
   onTestFinished(() => client.close());
   const locks = new LockClient(client);
   // What a lease that is taken now would show.
   const wallMs = async (): Promise<number> => Date.parse(String((await client.lease('v/clock', { ttl_ms: 1_000 }))['granted_at']));
-  return { locks, set, wallMs };
+  return { locks, set: (offsetS) => clock.set(offsetS), wallMs };
 }
 
 it.each([

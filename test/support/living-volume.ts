@@ -134,7 +134,7 @@ export class LivingVolume {
         ...(control === null ? READ_ONLY_PROBE : await probeVolume(calls, control, random)),
         ...(life.hardLinks === undefined ? {} : { hardLinks: life.hardLinks }),
       }),
-      openVolume: (parts) => openFileVolume({ ...parts, lane, clock: this.clock, lastMtimeNs: 0n, onState: () => undefined }),
+      openVolume: (parts) => openFileVolume({ ...parts, lane, clock: this.clock, lastMtimeNs: 0n, newestIntents: [], onState: () => undefined }),
       onFenced: life.onFenced ?? (() => undefined),
       onStampFailure: () => undefined,
     };

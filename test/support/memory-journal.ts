@@ -96,6 +96,7 @@ export class MemoryJournal implements Journal, RefusalLog {
       meta: () => null,
       incarnations: () => [],
       unsettledIntents: () => [],
+      newestIntents: () => [],
       saidUnknown: () => false,
       knows: () => 'never',
       leases: () => leases,

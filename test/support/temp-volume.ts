@@ -28,6 +28,7 @@ export interface TempVolumeOptions {
   readonly policy?: Partial<VolumePolicy>;
   readonly life?: Partial<VolumeLife>;
   readonly lastMtimeNs?: bigint;
+  readonly newestIntents?: readonly Intent[];
 }
 
 /** A volume over a real directory, with its incarnation directory, a clock that stands, and calls that a test may break. */
@@ -124,6 +125,7 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
     life,
     clock,
     lastMtimeNs: options.lastMtimeNs ?? 0n,
+    newestIntents: options.newestIntents ?? [],
     onFenced: () => {
       temp.fencedCount += 1;
     },

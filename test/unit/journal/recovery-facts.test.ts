@@ -57,6 +57,16 @@ describe('the intents that recovery looks at', () => {
     start.close();
   });
 
+  it('and the newest ones of a volume are found among the newest of all, oldest first', () => {
+    const { db, write } = testDatabase(temporaryDirectory());
+    write(intentOp('1', 'demo/a'), intentOp('2', 'demo/b'), intentOp('3', 'other/a'), intentOp('4', 'demo/a'));
+    const newest = (limit: number): string[] => new IntentReader(db).newest('demo', limit).map(({ operationId }) => operationId);
+    expect([newest(10), newest(3)]).toEqual([
+      ['1', '2', '4'],
+      ['2', '4'],
+    ]);
+  });
+
   it('come back exactly as they were written', () => {
     const { db, write } = testDatabase(temporaryDirectory());
     const written = intent('op', 'demo/a', { plan: { kind: 'append', offset: 7, lengthBytes: 5, mtimeNs: 2n ** 61n }, before: null });

@@ -31,7 +31,7 @@ describe('versions of our own', () => {
   });
 
   it('only the version of our last commit is ours, until it is forgotten', () => {
-    const versions = new OwnVersions();
+    const versions = new OwnVersions([]);
     const intent = intentOf(temp, 'a', { kind: 'replace' }, { staged });
     versions.committed(intent, null);
     expect([versions.isOurs('vol/a', staged), versions.isOurs('vol/a', before)]).toEqual([true, false]);
@@ -40,7 +40,7 @@ describe('versions of our own', () => {
   });
 
   it('of a write that was finished under another inode it is the one that stands there', () => {
-    const versions = new OwnVersions();
+    const versions = new OwnVersions([]);
     const found = { ...staged, ino: 3n };
     versions.committed(intentOf(temp, 'a', { kind: 'replace' }, { staged }), found);
     expect([versions.isOurs('vol/a', staged), versions.isOurs('vol/a', found)]).toEqual([false, true]);
@@ -49,11 +49,17 @@ describe('versions of our own', () => {
   });
 
   it('a move takes the version along, a removal forgets it', () => {
-    const versions = new OwnVersions();
+    const versions = new OwnVersions([]);
     versions.committed(intentOf(temp, 'a', { kind: 'replace' }, { staged }), null);
     versions.committed(intentOf(temp, 'b', { kind: 'move', from: temp.resource('a'), source: staged, manifest: 'm' }), null);
     expect([versions.isOurs('vol/a', staged), versions.isOurs('vol/b', staged)]).toEqual([false, true]);
     versions.committed(intentOf(temp, 'b', { kind: 'remove', trash: 't' }, { before: staged }), null);
     expect(versions.isOurs('vol/b', staged)).toBe(false);
+  });
+
+  it('what was written last before is known from the start, the newest of each file', () => {
+    const later = { ...staged, ino: 4n };
+    const versions = new OwnVersions([staged, later].map((facts) => intentOf(temp, 'a', { kind: 'replace' }, { staged: facts })));
+    expect([versions.isOurs('vol/a', staged), versions.isOurs('vol/a', later)]).toEqual([false, true]);
   });
 });

@@ -34,6 +34,7 @@ it('B25: a volume that hangs from the start is tried again for as long as it doe
     writerOf: deps.writerOf,
     endOldProcess: deps.endOldProcess,
     lastMtimeNs: () => 0n,
+    newestIntents: () => [],
     onChange: () => undefined,
     onMount: () => undefined,
     onAttributesNotCarried: () => undefined,
