@@ -7,8 +7,11 @@ import { isLoopback } from './loopback.ts';
 import { causeOf } from './problems.ts';
 import { checkTlsFiles } from './tls-files.ts';
 
+/** Where a setting stands in the configuration file, as `file:line: `; nothing when there is no file. */
+export type PlaceOf = (...path: readonly (string | number)[]) => string;
+
 /** What no single setting can tell. Protection is never given up silently: a setting that this version cannot honour stops the start. */
-export function checkTogether(config: Config, values: EnvironmentValues, problems: string[]): void {
+export function checkTogether(config: Config, values: EnvironmentValues, at: PlaceOf, problems: string[]): void {
   if (values.FENCEGATE_COORDINATOR === 'zookeeper' && config.zookeeper === null)
     problems.push('FENCEGATE_COORDINATOR=zookeeper: needs FENCEGATE_ZOOKEEPER_CONNECT, such as zk1:2181,zk2:2181,zk3:2181');
   readable('FENCEGATE_ZOOKEEPER_AUTH_FILE', config.zookeeper?.authFile ?? null, problems);
@@ -19,19 +22,21 @@ export function checkTogether(config: Config, values: EnvironmentValues, problem
   }
   if (config.tls?.clientCaFile != null && config.authFile === null)
     problems.push('FENCEGATE_TLS_CLIENT_CA: needs FENCEGATE_AUTH_FILE, which says what each certificate may do');
-  checkKeys(config, problems);
+  checkKeys(config, at, problems);
   checkDataDir(config.dataDir, problems);
   readable('FENCEGATE_AUTH_FILE', config.authFile, problems);
   if (config.tls !== null) checkTlsFiles(config.tls, problems);
 }
 
-function checkKeys(config: Config, problems: string[]): void {
+function checkKeys(config: Config, at: PlaceOf, problems: string[]): void {
   const ids = config.signingKeys.map((key) => key.id);
-  for (const id of new Set(ids.filter((other, index) => ids.indexOf(other) !== index))) problems.push(`signing_keys: the id ${id} is there twice`);
+  for (const [index, id] of ids.entries())
+    if (ids.indexOf(id) < index) problems.push(`${at('signing_keys', index)}signing_keys: the id ${id} is there twice`);
   const signed = config.volumes.find((volume: VolumePolicy) => volume.tokens === 'signed');
-  if (signed !== undefined && ids.length === 0) problems.push(`volumes.${signed.name}.tokens is signed, but there are no signing_keys`);
-  for (const key of config.signingKeys) readable(`signing_keys.${key.id}.file`, key.file, problems);
-  readable('audit.key_file', config.audit.keyFile, problems);
+  if (signed !== undefined && ids.length === 0)
+    problems.push(`${at('volumes', signed.name, 'tokens')}volumes.${signed.name}.tokens is signed, but there are no signing_keys`);
+  for (const [index, { id, file }] of config.signingKeys.entries()) readable(`${at('signing_keys', index)}signing_keys.${id}.file`, file, problems);
+  readable(`${at('audit', 'key_file')}audit.key_file`, config.audit.keyFile, problems);
 }
 
 /** Magic numbers of file systems that hold no files of anybody's (statfs(2)): making a directory there fails in odd ways, or for ever. */

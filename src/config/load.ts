@@ -57,7 +57,7 @@ export function loadConfig(environment: Environment, directory: string): Config 
       keyFile: absolute(settings.audit?.key_file),
     },
   };
-  checkTogether(config, values, problems);
+  checkTogether(config, values, (...path) => (file === null ? '' : `${file.source}:${file.lineOf(path)}: `), problems);
   if (problems.length > 0) throw new ConfigError(problems);
   return deepFreeze(config);
 }

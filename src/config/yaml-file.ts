@@ -1,7 +1,7 @@
 import type { Static, TSchema } from '@sinclair/typebox';
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors';
 import { Value } from '@sinclair/typebox/value';
-import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
 import { didYouMean, expectation, shown } from './problems.ts';
 
 /** A YAML text that fits its schema, and where each of its keys stands. */
@@ -29,6 +29,14 @@ export function checkYaml<S extends TSchema>(text: string, source: string, schem
   for (const error of [...document.errors, ...document.warnings]) {
     problems.push(`${source}:${counter.linePos(error.pos[0]).line}: ${error.message.split('\n')[0]}`);
   }
+  // What holds itself has no end for whoever checks or prints it.
+  visit(document, {
+    Alias: (_, alias, above) => {
+      const target = alias.resolve(document);
+      if (target !== undefined && above.includes(target))
+        problems.push(`${source}:${counter.linePos(alias.range?.[0] ?? 0).line}: *${alias.source} stands inside what it names`);
+    },
+  });
   if (problems.length > before) return null;
   const value = toPlain(document, source, problems);
   if (value === undefined) return null;

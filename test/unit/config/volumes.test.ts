@@ -183,11 +183,20 @@ audit: { keep_days: 400, keep_bytes: 1073741824, key_file: gate.yaml }
 
   it('wants a key for signed tokens, and every key id once', () => {
     expect(problemsOf(() => load('volumes: { a: { path: /a, tokens: signed } }'))).toEqual([
-      'volumes.a.tokens is signed, but there are no signing_keys',
+      'gate.yaml:1: volumes.a.tokens is signed, but there are no signing_keys',
     ]);
-    expect(problemsOf(() => load('signing_keys: [{ id: k, file: gate.yaml }, { id: k, file: gate.yaml }]'))).toEqual([
-      'signing_keys: the id k is there twice',
+    expect(problemsOf(() => load('signing_keys:\n  - { id: k, file: gate.yaml }\n  - { id: k, file: gate.yaml }'))).toEqual([
+      'gate.yaml:3: signing_keys: the id k is there twice',
     ]);
+    expect(problemsOf(() => load('signing_keys:\n  - { id: k, file: none }\naudit: { key_file: none }'))).toEqual([
+      expect.stringMatching(/^gate\.yaml:2: signing_keys\.k\.file: .*none cannot be read \(ENOENT\)$/),
+      expect.stringMatching(/^gate\.yaml:3: audit\.key_file: .*none cannot be read \(ENOENT\)$/),
+    ]);
+  });
+
+  it('refuses an alias inside of what it names, and takes any other', () => {
+    expect(problemsOf(() => load('volumes:\n  a: &a\n    path: /a\n    lease: *a\n'))).toEqual(['gate.yaml:4: *a stands inside what it names']);
+    expect(load('volumes:\n  a: { path: /a, lease: &l { ttl_ms_min: 5000 } }\n  b: { path: /b, lease: *l }\n').volumes[1]?.lease.ttlMsMin).toBe(5000);
   });
 });
 
