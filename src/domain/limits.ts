@@ -179,6 +179,8 @@ export const LIMITS = {
   tidyRetryMsMax: 60_000,
   incarnationEntriesMax: 1_000_000,
   controlEntriesMax: 10_000,
+  /** What a start's self-test makes in a directory of its own is a handful. */
+  probeEntriesMax: 64,
   clearBatchMax: 1_000,
   /** How often a directory that is still being filled by its old process is emptied before the volume stays closed. */
   clearRoundsMax: 2_000,

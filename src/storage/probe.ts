@@ -1,11 +1,12 @@
 import { constants } from 'node:fs';
 import type { Random } from '../domain/clock.ts';
-import { randomName } from '../domain/clock.ts';
 import { refuse } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { at, type Descriptor } from './descriptor.ts';
 import { errnoOf } from './errno.ts';
 import type { FileCalls } from './file-calls.ts';
 import { fileSystemOf } from './file-system.ts';
+import { probeName } from './life/volume-names.ts';
 import { openDirectory } from './path-walk.ts';
 import { lookAtName } from './target.ts';
 
@@ -36,7 +37,7 @@ const MAY_FOLD: ReadonlySet<string> = new Set(['cifs', 'smb2', 'ntfs', 'vfat', '
  * rename inside the volume crosses devices (case B20), with the system's error when the volume cannot be written.
  */
 export async function probeVolume(calls: FileCalls, control: Descriptor, random: Random): Promise<ProbeReport> {
-  const name = `probe-${randomName(random, 12)}`;
+  const name = probeName(random);
   await calls.mkdirOwn(at(control, name), 0o700);
   const dir = await openDirectory(calls, control, name);
   if (dir === null) throw refuse('volume_unavailable', 'A directory that was just made on the volume is not there.');
@@ -59,8 +60,20 @@ export async function probeVolume(calls: FileCalls, control: Descriptor, random:
   } finally {
     await clear(calls, dir);
     await calls.close(dir).catch(() => undefined);
-    // Leftovers that an NFS client holds back are swept at a later start; the name is never used again.
-    await calls.rmdir(at(control, name)).catch(() => undefined);
+    await calls.rmdir(at(control, name)).catch(() => undefined); // a later start removes it: `removeProbe`
+  }
+}
+
+/** Removes what a probe that was cut off left in `control`. Best effort: what an NFS client holds back is there until a later start. */
+export async function removeProbe(calls: FileCalls, control: Descriptor, name: string): Promise<void> {
+  try {
+    const dir = await openDirectory(calls, control, name);
+    if (dir === null) return;
+    await clear(calls, dir);
+    await calls.close(dir);
+    await calls.rmdir(at(control, name));
+  } catch {
+    // It takes up a little room and means nothing to anybody.
   }
 }
 
@@ -152,8 +165,18 @@ async function fenceHolds(calls: FileCalls, dir: Descriptor): Promise<boolean> {
 }
 
 async function clear(calls: FileCalls, dir: Descriptor): Promise<void> {
-  const names = await calls.names(dir, 64).catch(() => []);
-  for (const name of names) {
-    await calls.unlink(at(dir, name)).catch(() => calls.rmdir(at(dir, name)).catch(() => undefined));
-  }
+  for (const name of await namesIn(calls, dir)) await calls.unlink(at(dir, name)).catch(() => removeInner(calls, dir, name.toString('utf8')));
+}
+
+/** A directory that a probe made in its own; a probe that was cut off between its two renames left a file in it. */
+async function removeInner(calls: FileCalls, dir: Descriptor, name: string): Promise<void> {
+  const inner = await openDirectory(calls, dir, name).catch(() => null);
+  if (inner === null) return;
+  for (const file of await namesIn(calls, inner)) await calls.unlink(at(inner, file)).catch(() => undefined);
+  await calls.close(inner).catch(() => undefined);
+  await calls.rmdir(at(dir, name)).catch(() => undefined);
+}
+
+function namesIn(calls: FileCalls, dir: Descriptor): Promise<Buffer[]> {
+  return calls.names(dir, LIMITS.probeEntriesMax).catch(() => []);
 }

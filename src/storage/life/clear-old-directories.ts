@@ -2,6 +2,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { VolumeFinding } from '../../domain/recovery.ts';
 import type { VolumeTitle } from '../../domain/volume-title.ts';
 import { at, type Descriptor } from '../descriptor.ts';
+import { removeProbe } from '../probe.ts';
 import { clearIncarnation } from './clear-incarnation.ts';
 import type { IncarnationDirectory } from './incarnation-directory.ts';
 import type { StartContext } from './start-deps.ts';
@@ -10,7 +11,8 @@ import { orAbsent } from './whole-file.ts';
 
 /**
  * Empties every old directory of ours, and of dead incarnations that the coordinator knows, into the own one and removes it; `all`:
- * every incarnation directory there is (rebase, adoption). A directory that nobody published is reported and left: it may be somebody else's.
+ * every incarnation directory there is (rebase, adoption). A directory that nobody published is reported and left: it may be somebody
+ * else's. What a start that was cut off left beside them (a draft of the owner file, the directory of a self-test) goes too.
  */
 export async function clearOldDirectories(
   deps: StartContext,
@@ -31,6 +33,7 @@ export async function clearOldDirectories(
     await title.gone(old);
   }
   for (const draft of present.filter(isOwnerDraft)) await orAbsent(calls.unlink(at(control, draft)));
+  for (const probe of present.filter(isProbeName)) await removeProbe(calls, control, probe);
   return findingsOf(deps.policy.name, present, all ? [] : unpublished);
 }
 

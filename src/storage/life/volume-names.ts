@@ -1,3 +1,5 @@
+import { type Random, randomName } from '../../domain/clock.ts';
+
 /**
  * The names directly inside `.fencegate`, which readers never see and writers never name. (Names inside an incarnation
  * directory: `../incarnation-names.ts`.)
@@ -9,6 +11,7 @@ export const STAMP_FILE = 'stamp';
 
 const INCARNATION = /^[0-9a-f]{32}$/;
 const OWNER_DRAFT = /^owner-[0-9a-f]{32}$/;
+const PROBE = /^probe-[\w-]{16}$/;
 
 /** 128 random bits as hex: never made twice, so a removed directory never comes back under a late call's feet. */
 export function isIncarnationName(name: string): boolean {
@@ -23,9 +26,14 @@ export function isOwnerDraft(name: string): boolean {
   return OWNER_DRAFT.test(name);
 }
 
-/** What a start-up self-test that was cut off left; its names are never used again. */
+/** Of a start-up self-test; one that was cut off leaves it. */
+export function probeName(random: Random): string {
+  return `probe-${randomName(random, 12)}`;
+}
+
+/** No name is made twice: it is of this start, or nobody needs it any more. */
 export function isProbeName(name: string): boolean {
-  return name.startsWith('probe-');
+  return PROBE.test(name);
 }
 
 /** A file that grows under this name until it is whole and synced. */

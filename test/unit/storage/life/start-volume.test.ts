@@ -130,11 +130,29 @@ describe('starting a volume', () => {
     const unknown = '0123456789abcdef0123456789abcdef';
     fs.mkdirSync(living.control(unknown));
     fs.writeFileSync(living.control(unknown, 'file'), 'somebody’s');
-    fs.writeFileSync(living.control('notes.txt'), 'what is this');
+    for (const name of ['notes.txt', 'probe-notes']) fs.writeFileSync(living.control(name), 'what is this');
     const opened = await living.open();
-    expect(opened.findings.map(({ code }) => code).sort()).toEqual(['foreign_entry', 'unknown_directory']);
+    expect(opened.findings.map(({ code }) => code).sort()).toEqual(['foreign_entry', 'foreign_entry', 'unknown_directory']);
     expect(fs.readFileSync(living.control(unknown, 'file'), 'utf8')).toBe('somebody’s');
     await opened.close();
+  });
+
+  it('removes what the self-test left of a start that was killed, at whatever step', async () => {
+    await (await living.open()).close();
+    const { steps } = living.kill;
+    let left = 0;
+    for (let killAt = 1; killAt <= steps; killAt += 1) {
+      const young = new LivingVolume(killAt, 'memory');
+      const probes = (): string[] => fs.readdirSync(young.control()).filter((name) => name.startsWith('probe-'));
+      await young.start({ killAt }).catch(() => undefined);
+      young.kill.closeAll();
+      if (killAt > 1) left += probes().length;
+      const opened = await young.open();
+      expect([killAt, probes()]).toEqual([killAt, []]);
+      await opened.close();
+      young.remove();
+    }
+    expect(left).toBeGreaterThan(10);
   });
 
   it.each([
