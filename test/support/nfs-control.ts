@@ -8,7 +8,7 @@ export const SECOND_CLIENT = '/mnt/nfs2';
 /** The exported directory itself: the server runs in the same guest. */
 export const ON_SERVER = '/srv/nfs';
 export const NFS_VERSION = process.env['TEST_NFS_VERSION'] ?? '';
-export const IS_SOFT = process.env['TEST_NFS']?.endsWith('soft') === true;
+export const IS_SOFT = process.env['TEST_NFS']?.includes('-soft') === true;
 /** The export has 16 MiB. */
 export const IS_SMALL = process.env['TEST_NFS_SIZE'] === '16M';
 /** The export has a quota for the one user that every client is to it. */

@@ -26,7 +26,7 @@ interface Variant {
 const EVERYTHING = ['--project', 'nfs', '--project', 'storage', '--project', 'faults'];
 /** A call is given up after 9 s, which is later than the gateway gives it up. */
 const SOFT = ['-o', 'soft,timeo=30,retrans=1'];
-const SMALL = ['-s', '16M'];
+const SMALL = ['-s', '16M'] as const;
 /** Of an export with this much for its one user, in KiB. */
 const QUOTA = ['-q', '8192'];
 const FULL = ['--project', 'nfs', 'full'];
@@ -37,6 +37,10 @@ const VARIANTS: readonly Variant[] = [
   { name: '3-hard-small', version: '3', lab: SMALL, suites: FULL, short: null },
   { name: '4.2-quota', version: '4.2', lab: QUOTA, suites: FULL, short: null },
   { name: '3-quota', version: '3', lab: QUOTA, suites: FULL, short: null },
+  { name: '4.2-soft-small', version: '4.2', lab: [...SOFT, ...SMALL], suites: FULL, short: null },
+  { name: '3-soft-small', version: '3', lab: [...SOFT, ...SMALL], suites: FULL, short: null },
+  { name: '4.2-soft-quota', version: '4.2', lab: [...SOFT, ...QUOTA], suites: FULL, short: null },
+  { name: '3-soft-quota', version: '3', lab: [...SOFT, ...QUOTA], suites: FULL, short: null },
   { name: '4.2-hard', version: '4.2', lab: [], suites: EVERYTHING, short: null },
   { name: '3-hard', version: '3', lab: [], suites: EVERYTHING, short: null },
   { name: '4.2-soft', version: '4.2', lab: SOFT, suites: EVERYTHING, short: null },
@@ -76,7 +80,7 @@ function run(variant: Variant, suites: readonly string[], seconds: number, sum: 
   const report = join(reports, 'report.json');
   const vitest = ['run', '--config', 'vitest.nfs.config.ts', ...suites, '--reporter=verbose', '--reporter=json', `--outputFile.json=${report}`];
   say(`== NFS ${variant.name}`);
-  const size = variant.lab === SMALL ? SMALL[1] : '';
+  const size = variant.name.endsWith('-small') ? SMALL[1] : '';
   const environment = [
     'TEST_VOLUMES=/mnt/nfs',
     `TEST_NFS=${variant.name}`,
