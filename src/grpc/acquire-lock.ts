@@ -1,3 +1,4 @@
+import { outOfBounds } from '../domain/bounds.ts';
 import { asGatewayError, ERROR_CODES, type ErrorCode, GatewayError, refuse } from '../domain/errors.ts';
 import type { LeaseMode } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -46,9 +47,8 @@ function waitLimit(message: RecordLockRequest, hasDeadline: boolean): number | n
   const { wait_limit_ms: text } = message;
   if (text !== undefined) {
     const limitMs = Number(text);
-    const bounds = { min_ms: 0, max_ms: Number.MAX_SAFE_INTEGER };
     if (Number.isSafeInteger(limitMs) && limitMs >= 0) return limitMs;
-    throw refuse('invalid_request', `wait_limit_ms lies between 0 and ${bounds.max_ms}.`, { field: 'wait_limit_ms', ...bounds });
+    throw outOfBounds('wait_limit_ms', { min: 0, max: Number.MAX_SAFE_INTEGER });
   }
   return hasDeadline ? null : LIMITS.leaseWaitMsMax;
 }

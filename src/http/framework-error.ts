@@ -1,3 +1,4 @@
+import { type Bounds, outOfBounds } from '../domain/bounds.ts';
 import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 
@@ -47,6 +48,9 @@ function invalidFields(issues: readonly unknown[], context: unknown): GatewayErr
   });
   const where = context === 'querystring' ? 'query' : typeof context === 'string' ? context : 'request';
   const first = errors[0];
-  const detail = first === undefined ? 'is not valid' : `${first.pointer === '' ? '' : `${first.pointer.slice(1)}: `}${first.detail}`;
+  const field = first?.pointer.slice(1) ?? '';
+  const { bounds } = issues[0] as { readonly bounds?: Bounds };
+  if (bounds !== undefined) return outOfBounds(field, bounds, { errors });
+  const detail = first === undefined ? 'is not valid' : `${field === '' ? '' : `${field}: `}${first.detail}`;
   return new GatewayError('invalid_request', { detail: `The ${where} is not valid: ${detail}.`, members: { errors } });
 }

@@ -2,6 +2,7 @@ import type { TSchema } from '@sinclair/typebox';
 import { TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler';
 import { Value } from '@sinclair/typebox/value';
 import type { FastifySchemaCompiler, FastifyServerOptions } from 'fastify';
+import type { Bounds } from '../domain/bounds.ts';
 
 /** Validates requests by the schemas that also make the OpenAPI document. Text of URLs and headers is converted, JSON bodies are not. */
 const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
@@ -35,7 +36,11 @@ export const buildValidator = (() => validatorCompiler) as unknown as NonNullabl
 interface Issue {
   readonly message: string;
   readonly instancePath: string;
+  /** Of a whole number that lies outside of them. */
+  readonly bounds?: Bounds;
 }
+
+const OUT_OF_BOUNDS: ReadonlySet<ValueErrorType> = new Set([ValueErrorType.IntegerMinimum, ValueErrorType.IntegerMaximum]);
 
 /** Of a union that nothing fits, what is said is why its first form does not: "Expected union value" helps nobody. */
 function issueOf(error: ValueError): Issue {
@@ -45,6 +50,9 @@ function issueOf(error: ValueError): Issue {
     const first = error.errors[0]?.First();
     if (first !== undefined) return issueOf(first);
   }
+  const [min, max]: unknown[] = [error.schema['minimum'], error.schema['maximum']];
+  if (OUT_OF_BOUNDS.has(error.type) && typeof min === 'number' && typeof max === 'number')
+    return { message: `lies between ${min} and ${max}`, instancePath: error.path, bounds: { min, max } };
   return { message: error.message, instancePath: error.path };
 }
 

@@ -1,3 +1,4 @@
+import { outOfBounds } from '../domain/bounds.ts';
 import { GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { AcquireRequest } from '../domain/lock-api.ts';
@@ -19,7 +20,7 @@ export interface AcquireTerms {
  */
 export function acquireTerms(request: AcquireRequest, policyOf: (volume: string) => VolumePolicy): AcquireTerms {
   const resources = inCanonicalOrder(request.resources);
-  if (resources.length < 1 || resources.length > LIMITS.leaseResourcesMax) throw outOfBounds('resources', 1, LIMITS.leaseResourcesMax);
+  if (resources.length < 1 || resources.length > LIMITS.leaseResourcesMax) throw outOfBounds('resources', { min: 1, max: LIMITS.leaseResourcesMax });
   if (resources.some((resource, i) => resource.key === resources[i + 1]?.key))
     throw refuse('invalid_request', 'A resource is named twice.', { field: 'resources' });
   const policies = resources.map(({ volume }) => policyOf(volume).lease);
@@ -57,7 +58,7 @@ export function checkWait(waitMs: number): void {
 }
 
 export function bounded(field: string, value: number, min: number, max: number): void {
-  if (!Number.isSafeInteger(value) || value < min || value > max) throw outOfBounds(field, min, max);
+  if (!Number.isSafeInteger(value) || value < min || value > max) throw outOfBounds(field, { min, max });
 }
 
 export function checkText(field: string, text: string | null, bytesMax: number): void {
@@ -91,9 +92,4 @@ function maxHold(wanted: number | null, policies: readonly LeasePolicy[]): numbe
 function lockDelay(wanted: number | null, policies: readonly LeasePolicy[]): number {
   if (wanted !== null) bounded('lock_delay_ms', wanted, 0, LIMITS.lockDelayMsMax);
   return wanted ?? Math.max(...policies.map(({ lockDelayMs }) => lockDelayMs));
-}
-
-function outOfBounds(field: string, min: number, max: number): GatewayError {
-  const members = field.endsWith('_ms') ? { field, min_ms: min, max_ms: max } : { field, min, max };
-  return new GatewayError('invalid_request', { detail: `${field} lies between ${min} and ${max}.`, members });
 }

@@ -110,6 +110,30 @@ test('every write documents its headers and those of its answer', () => {
   }
 });
 
+test('the bounds of a number are those that it is refused for', () => {
+  interface Bounded {
+    readonly anyOf: readonly { readonly minimum?: number; readonly maximum?: number }[];
+  }
+  interface WithBody {
+    readonly requestBody: {
+      readonly content: { readonly 'application/json': { readonly schema: { readonly properties: Record<string, Bounded> } } };
+    };
+  }
+  const operation = document.paths['/v1/leases']?.['post'] as unknown as WithBody;
+  const { properties } = operation.requestBody.content['application/json'].schema;
+  const told = ['wait_ms', 'max_wait_ms', 'max_hold_ms', 'lock_delay_ms', 'priority'].map((name) => {
+    const whole = properties[name]?.anyOf[0];
+    return [name, whole?.minimum, whole?.maximum];
+  });
+  expect(told).toEqual([
+    ['wait_ms', 0, 60_000],
+    ['max_wait_ms', 1, Number.MAX_SAFE_INTEGER],
+    ['max_hold_ms', 1, Number.MAX_SAFE_INTEGER],
+    ['lock_delay_ms', 0, 3_600_000],
+    ['priority', 0, 9],
+  ]);
+});
+
 test('what needs an identity says so', () => {
   expect(document.paths['/v1/leases']?.['post']?.security).toEqual([{ bearer: [] }]);
   expect(document.paths['/healthz']?.['get']?.security).toEqual([]);

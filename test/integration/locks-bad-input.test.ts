@@ -30,27 +30,46 @@ describe('numbers outside their bounds are 400 and name them', () => {
     expect(jsonOf(answer)).toMatchObject(bounds);
   });
 
+  const ANY = Number.MAX_SAFE_INTEGER;
+  const told = (field: string, min: number, max: number): Json => ({
+    code: 'invalid_request',
+    detail: `${field} lies between ${min} and ${max}.`,
+    field,
+    ...(field.endsWith('_ms') ? { min_ms: min, max_ms: max } : { min, max }),
+  });
+
   it.each([
-    ['wait_ms', '60000', [-1, 60_001, 0.5, '1']],
-    ['max_wait_ms', null, [-1, 1.5, 'soon']],
-    ['priority', '9', [-1, 10, 1.5]],
-    ['lock_delay_ms', '3600000', [-1, 3_600_001]],
-    ['max_hold_ms', null, [0, -5]],
-    ['ttl_ms', null, ['x', true]],
-  ] as readonly [string, string | null, readonly unknown[]][])('%s', async (field, bound, values) => {
+    ['wait_ms', 0, 60_000, [-1, 60_001]],
+    ['max_wait_ms', 1, ANY, [-1, 0]],
+    ['priority', 0, 9, [-1, 10]],
+    ['lock_delay_ms', 0, 3_600_000, [-1, 3_600_001]],
+    ['max_hold_ms', 1, ANY, [0, -5]],
+  ] as const)('%s, in words and as members', async (field, min, max, values) => {
     for (const value of values) {
       const answer = await locks.acquire('locks/bounds', { [field]: value });
-      expect(verdictOf(answer)).toBe('400 invalid_request');
-      const { detail } = jsonOf<{ detail: string }>(answer);
-      expect(detail).toContain(field);
-      if (bound !== null && typeof value === 'number' && value > 9) expect(detail).toContain(bound);
+      expect([answer.status, jsonOf(answer)]).toMatchObject([400, told(field, min, max)]);
     }
   });
 
-  it('also of a poll', async () => {
+  it('also of a poll and of a grace', async () => {
     const lease = await gateway.client.lease('locks/poll');
-    for (const wait of ['-1', '60001', 'x'])
-      expect(verdictOf(await gateway.client.send('GET', `/v1/leases/${lease.lease_id}`, { query: { wait_ms: wait } }))).toBe('400 invalid_request');
+    const poll = (wait: string) => gateway.client.send('GET', `/v1/leases/${lease.lease_id}`, { query: { wait_ms: wait } });
+    for (const wait of ['-1', '60001']) expect(jsonOf(await poll(wait))).toMatchObject(told('wait_ms', 0, 60_000));
+    expect(verdictOf(await poll('x'))).toBe('400 invalid_request');
+    for (const grace of [-1, 3_600_001])
+      expect(jsonOf(await locks.break('locks/poll', { grace_ms: grace }))).toMatchObject(told('grace_ms', 0, 3_600_000));
+  });
+
+  it.each([
+    ['wait_ms', [0.5, '1']],
+    ['max_wait_ms', [1.5, 'soon']],
+    ['priority', [1.5]],
+    ['ttl_ms', ['x', true]],
+  ] as const)('%s that is no whole number is 400 and named', async (field, values) => {
+    for (const value of values) {
+      const answer = await locks.acquire('locks/bounds', { [field]: value });
+      expect([verdictOf(answer), jsonOf(answer)['detail']]).toEqual(['400 invalid_request', expect.stringContaining(field)]);
+    }
   });
 });
 

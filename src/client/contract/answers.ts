@@ -109,13 +109,13 @@ export interface AcquireLease {
   readonly resources?: readonly string[];
   /** Default exclusive */
   readonly mode?: LeaseMode;
-  /** Default 30000 */
+  /** Default 30000. From 1000 to 3600000, or as the volume says; outside of that ttl_out_of_range, with the bounds */
   readonly ttl_ms?: number | null;
   /** How long this request waits; default 0 */
   readonly wait_ms?: number | null;
   /** Ends the whole wait. Of requests of one session that wait together those of the first count */
   readonly max_wait_ms?: number | null;
-  /** Ends the lease, however it is renewed */
+  /** Ends the lease, however it is renewed; at most what its volume allows */
   readonly max_hold_ms?: number | null;
   /** Default 5 */
   readonly priority?: number | null;
@@ -131,6 +131,7 @@ export interface AcquireLease {
 }
 
 export interface CreateSession {
+  /** Default 30000. From 1000 to 3600000; outside of that ttl_out_of_range, with the bounds */
   readonly ttl_ms?: number | null;
   readonly client_id?: string | null;
 }

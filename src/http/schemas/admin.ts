@@ -22,7 +22,7 @@ export const BreakBody = Type.Object(
   {
     resource: ResourceName,
     reason: Reason,
-    grace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.leaseTtlMsMax, description: 'Default 0: at once' })),
+    grace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.breakGraceMsMax, description: 'Default 0: at once' })),
   },
   { additionalProperties: false, title: 'BreakLock' },
 );

@@ -18,9 +18,15 @@ import {
 
 const MODES = ['exclusive', 'shared'] as const;
 const STATES = ['waiting', 'held', 'ending', 'released', 'expired', 'broken', 'lost', 'cancelled'] as const;
-const ms = (maximum: number, description: string) => Type.Integer({ minimum: 0, maximum, description });
+const ms = (maximum: number, description: string, minimum = 0) => Type.Integer({ minimum, maximum, description });
 /** In requests, `null` is the same as leaving a member out. */
 const optional = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+
+/** Its bounds belong to the volume, and are refused as ttl_out_of_range. */
+const leaseTtl = (otherwise: string) =>
+  Type.Integer({
+    description: `${otherwise}. From ${LIMITS.leaseTtlMsMin} to ${LIMITS.leaseTtlMsMax}, or as the volume says; outside of that ttl_out_of_range, with the bounds`,
+  });
 
 export const LeaseId = Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax, description: 'Secret of the holder' });
 export const SessionId = Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax, description: 'Secret of the client' });
@@ -34,16 +40,17 @@ export const AcquireBody = Type.Object(
       Type.Array(ResourceName, { minItems: 2, maxItems: LIMITS.leaseResourcesMax, description: 'Taken all or nothing, in place of "resource"' }),
     ),
     mode: Type.Optional(oneOf(MODES, 'Default exclusive')),
-    // Its bounds belong to the volume, and are refused as ttl_out_of_range.
-    ttl_ms: optional(Type.Integer({ description: 'Default 30000' })),
+    ttl_ms: optional(leaseTtl(`Default ${LIMITS.leaseTtlMsDefault}`)),
     wait_ms: optional(ms(LIMITS.leaseWaitMsMax, 'How long this request waits; default 0')),
-    max_wait_ms: optional(ms(Number.MAX_SAFE_INTEGER, 'Ends the whole wait. Of requests of one session that wait together those of the first count')),
-    max_hold_ms: optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Ends the lease, however it is renewed' })),
+    max_wait_ms: optional(
+      ms(Number.MAX_SAFE_INTEGER, 'Ends the whole wait. Of requests of one session that wait together those of the first count', 1),
+    ),
+    max_hold_ms: optional(ms(Number.MAX_SAFE_INTEGER, 'Ends the lease, however it is renewed; at most what its volume allows', 1)),
     priority: optional(Type.Integer({ minimum: 0, maximum: 9, description: 'Default 5' })),
     client_id: optional(Type.String({ maxLength: LIMITS.clientIdBytesMax })),
     session_id: optional(SessionId),
     hold_id: optional(Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax, description: 'Makes a retried request count once' })),
-    lock_delay_ms: optional(ms(LIMITS.leaseTtlMsMax, 'Hold-back after an unclean end; default 0')),
+    lock_delay_ms: optional(ms(LIMITS.lockDelayMsMax, 'Hold-back after an unclean end; default 0')),
     metadata: optional(Type.Record(Type.String(), Type.Unknown(), { description: `Up to ${LIMITS.leaseMetadataBytesMax} bytes of JSON` })),
   },
   { additionalProperties: false, title: 'AcquireLease' },
@@ -95,7 +102,7 @@ export const ReleaseQuery = Type.Object(
   { additionalProperties: false },
 );
 export const RenewBody = Type.Object(
-  { ttl_ms: optional(Type.Integer({ description: 'Time to live from now on; as it was when absent' })) },
+  { ttl_ms: optional(leaseTtl('Time to live from now on; as it was when absent')) },
   { additionalProperties: false, title: 'RenewLease' },
 );
 export const ConvertBody = Type.Object(
@@ -105,7 +112,11 @@ export const ConvertBody = Type.Object(
 
 export const CreateSessionBody = Type.Object(
   {
-    ttl_ms: optional(Type.Integer()),
+    ttl_ms: optional(
+      Type.Integer({
+        description: `Default ${LIMITS.leaseTtlMsDefault}. From ${LIMITS.leaseTtlMsMin} to ${LIMITS.leaseTtlMsMax}; outside of that ttl_out_of_range, with the bounds`,
+      }),
+    ),
     client_id: optional(Type.String({ maxLength: LIMITS.clientIdBytesMax })),
   },
   { additionalProperties: false, title: 'CreateSession' },
