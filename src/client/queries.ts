@@ -19,7 +19,7 @@ import { resourceUrlPath } from './resource-path.ts';
 import type { Transport } from './transport.ts';
 
 interface Following {
-  /** How many come with one request; the iteration goes on over all pages. */
+  /** How many come with one request, at most 1000; the iteration goes on over all pages. */
   readonly limit?: number;
   readonly signal?: AbortSignal;
 }

@@ -61,6 +61,17 @@ describe('numbers outside their bounds are 400 and name them', () => {
   });
 
   it.each([
+    ['/v1/locks', 1_000],
+    ['/v1/audit', 1_000],
+    ['/v1/admin/sessions', 10_000],
+    ['/v1/files/v/', 10_000],
+  ])('also of how many come with one page of %s: never fewer than were asked for, as if there were no more', async (path, max) => {
+    const page = (limit: number) => gateway.client.send('GET', path, { query: { limit: String(limit) } });
+    for (const limit of [0, max + 1]) expect([(await page(limit)).status, jsonOf(await page(limit))]).toMatchObject([400, told('limit', 1, max)]);
+    expect((await page(max)).status).toBe(200);
+  });
+
+  it.each([
     ['wait_ms', [0.5, '1']],
     ['max_wait_ms', [1.5, 'soon']],
     ['priority', [1.5]],

@@ -193,6 +193,7 @@ export interface LocksQuery {
   readonly state?: 'held' | 'waiting';
   /** Only what is held or waits for longer */
   readonly older_than_ms?: number;
+  /** How many in one page, at most 1000; default 1000. next_cursor leads to the rest */
   readonly limit?: number;
   /** next_cursor of the page before */
   readonly cursor?: string;
@@ -352,6 +353,7 @@ export interface AuditQuery {
   readonly until?: string;
   /** Default desc: newest first */
   readonly order?: 'asc' | 'desc';
+  /** How many in one page, at most 1000; default 100. next_cursor leads to the rest */
   readonly limit?: number;
   /** next_cursor of the page before */
   readonly cursor?: string;

@@ -46,7 +46,7 @@ export function lockRoutes(app: TypedApp, { deps }: RouteOptions): void {
       },
     },
     async (request) => {
-      const { volume, state, older_than_ms: olderThanMs, limit = LIMITS.listPageDefault, cursor = null } = request.query;
+      const { volume, state, older_than_ms: olderThanMs, limit = LIMITS.lockPageMax, cursor = null } = request.query;
       if (volume !== undefined) deps.volumes.policy(volume);
       const page = await deps.locks.locks({
         ...(volume === undefined ? {} : { volume }),

@@ -91,7 +91,7 @@ export const AdminSession = Type.Object(
   { title: 'AdminSession', description: 'Without the session id, which is a secret of its holder' },
 );
 export const AdminSessions = Type.Object({ sessions: Type.Array(AdminSession), next_cursor: nullableString() });
-export const SessionsQuery = Type.Object({ limit: Limit(LIMITS.listPageMax), cursor: Cursor }, { additionalProperties: false });
+export const SessionsQuery = Type.Object({ limit: Limit(LIMITS.listPageMax, LIMITS.listPageDefault), cursor: Cursor }, { additionalProperties: false });
 export const SessionRefParams = Type.Object({ session_ref: Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax }) });
 
 export const Doctor = Type.Object(

@@ -36,7 +36,7 @@ export const AuditQuery = Type.Object(
     since: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339, included' })),
     until: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339, not included' })),
     order: Type.Optional(oneOf(['asc', 'desc'] as const, 'Default desc: newest first')),
-    limit: Limit(LIMITS.auditPageMax),
+    limit: Limit(LIMITS.auditPageMax, LIMITS.auditPageDefault),
     cursor: Cursor,
   },
   { additionalProperties: false },

@@ -31,7 +31,15 @@ function said(description: string | undefined): { description?: string } {
 
 /** Of routes that take no query: a parameter that is not known is refused, not passed over. */
 export const NoQuery = Type.Object({}, { additionalProperties: false });
-export const Limit = (max: number) => Type.Optional(Type.Integer({ minimum: 1, maximum: max }));
+/** Refused above `max`, on every list: whoever counts on more would take a short page for the last one. */
+export const Limit = (max: number, otherwise: number) =>
+  Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: max,
+      description: `How many in one page, at most ${max}; default ${otherwise}. next_cursor leads to the rest`,
+    }),
+  );
 export const Cursor = Type.Optional(Type.String({ minLength: 1, maxLength: 1_024, description: 'next_cursor of the page before' }));
 export const ResourceName = Type.String({
   minLength: 3,

@@ -35,7 +35,7 @@ export const FileAnswerBody = Type.Object(
 
 export const UploadAnswerBody = Type.Object({ operation_id: Type.String(), files: Type.Array(FileAnswerBody) }, { title: 'WrittenFiles' });
 
-export const ListQuery = Type.Object({ limit: Limit(LIMITS.listPageMax), cursor: Cursor }, { additionalProperties: false });
+export const ListQuery = Type.Object({ limit: Limit(LIMITS.listPageMax, LIMITS.listPageDefault), cursor: Cursor }, { additionalProperties: false });
 
 export const Entry = Type.Object(
   {

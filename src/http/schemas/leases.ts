@@ -188,7 +188,7 @@ export const LocksQuery = Type.Object(
     volume: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.volumeNameMax })),
     state: Type.Optional(oneOf(['held', 'waiting'] as const)),
     older_than_ms: Type.Optional(ms(Number.MAX_SAFE_INTEGER, 'Only what is held or waits for longer')),
-    limit: Limit(LIMITS.listPageMax),
+    limit: Limit(LIMITS.lockPageMax, LIMITS.lockPageMax),
     cursor: Cursor,
   },
   { additionalProperties: false },
