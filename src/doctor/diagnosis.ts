@@ -3,6 +3,11 @@ import type { Finding, FindingSeverity } from '../domain/administration.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 
+export interface Subject {
+  readonly volume: string;
+  readonly path: string | null;
+}
+
 /** What can safely be done about a finding. Whoever carries it out proves again that it is safe: a finding is a moment old. */
 export interface Remedy {
   /** In one sentence. */
@@ -10,7 +15,7 @@ export interface Remedy {
   /** What `carryOut` would do, in order; nothing is done to find that out. */
   readonly steps: readonly string[];
   /** What the record of the fix is about; `null` when it is about no one resource. */
-  readonly subject: { readonly volume: string; readonly path: string | null } | null;
+  readonly subject: Subject | null;
   readonly leaseRef: string | null;
   /** @returns what came of it. Rejects with `not_found` when there is nothing left to do, `volume_unavailable`, `journal_unavailable`. */
   carryOut(caller: Caller): Promise<readonly string[]>;
@@ -54,6 +59,17 @@ export function findingId({ code, resource, subject = '' }: Pick<Complaint, 'cod
 function said(evidence: Complaint['evidence']): Complaint['evidence'] {
   const { how, ...rest } = evidence;
   return how === null ? rest : evidence;
+}
+
+/** What a finding is about, as far as it says so. */
+export function aboutOf({ resource, evidence }: Finding): { readonly subject: Subject | null; readonly leaseRef: string | null } {
+  const { volume, lease_ref: leaseRef } = evidence;
+  const slash = resource?.indexOf('/') ?? -1;
+  const alone = typeof volume === 'string' ? { volume, path: null } : null;
+  return {
+    subject: resource === null || slash < 1 ? alone : { volume: resource.slice(0, slash), path: resource.slice(slash + 1) },
+    leaseRef: typeof leaseRef === 'string' ? leaseRef : null,
+  };
 }
 
 export function nameOf(resource: Resource | undefined): string | null {

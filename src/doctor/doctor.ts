@@ -1,11 +1,11 @@
 import type { DoctorReport, FixRequest } from '../domain/administration.ts';
-import { type AuditDraft, auditDetail, recordWith } from '../domain/audit-record.ts';
+import { type AuditDraft, fixDetail, recordWith } from '../domain/audit-record.ts';
 import { rfc3339 } from '../domain/clock.ts';
 import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import { coordinatorNodes, coordinatorState } from './coordinator-findings.ts';
-import type { Diagnosis, Remedy } from './diagnosis.ts';
+import { aboutOf, type Diagnosis, type Remedy } from './diagnosis.ts';
 import type { DoctorDeps } from './doctor-deps.ts';
 import { foreignChanges } from './foreign-changes.ts';
 import { journalFindings, repeatedRefusals } from './journal-findings.ts';
@@ -15,6 +15,15 @@ import { nearlyFull, slowVolumes, startFindings, unknownOutcomes } from './volum
 interface Examination {
   readonly report: DoctorReport;
   readonly diagnoses: readonly Diagnosis[];
+}
+
+/** A fix that an administrator asked for. `found`, `remedy`: as far as there are such now. */
+interface Order {
+  readonly caller: Caller;
+  readonly findingId: string;
+  readonly reason: string | null;
+  readonly found: Diagnosis | undefined;
+  readonly remedy: Remedy | null;
 }
 
 /** The lock doctor (R22): one snapshot of everything that can be stuck, what is wrong with it and why, and the fixes that are safe. */
@@ -36,8 +45,8 @@ export class Doctor {
 
   /**
    * Carries out the fix of a finding that stands now, or tells its steps; with `force` also one that harms a client that may be alive.
-   * Rejects with `not_found` for a finding that is gone, has no fix, or needs force. Audited before the answer, also when it is refused;
-   * a dry run decides nothing and leaves no record.
+   * Rejects with `not_found` for a finding that is gone, has no fix, or needs force, `invalid_request` for force without a reason. Audited
+   * before the answer, also when it is refused; a dry run decides nothing and leaves no record.
    */
   async fix(
     caller: Caller,
@@ -46,38 +55,43 @@ export class Doctor {
     const { diagnoses } = await this.#examine();
     const found = diagnoses.find(({ finding }) => finding.id === findingId);
     const remedy = found?.remedy ?? (force && reason !== null ? (found?.forced?.(reason) ?? null) : null);
-    if (remedy === null) {
-      const error = refuse('not_found', whyNoFix(found), { needs_force: found?.forced != null });
-      if (!dryRun) await this.#refused(caller, null, reason, error);
+    const order = { caller, findingId, reason, found, remedy };
+    const unexplained = force && reason === null;
+    if (remedy === null || unexplained) {
+      const error = unexplained ? withoutReason() : noFix(found);
+      if (!dryRun) await this.#refused(order, error);
       throw error;
     }
     if (dryRun) return { dryRun, steps: remedy.steps };
-    return { dryRun, steps: await this.#carryOut(caller, remedy, reason) };
+    return { dryRun, steps: await this.#carryOut(order, remedy) };
   }
 
-  async #carryOut(caller: Caller, remedy: Remedy, reason: string | null): Promise<readonly string[]> {
+  async #carryOut(order: Order, remedy: Remedy): Promise<readonly string[]> {
     let steps: readonly string[];
     try {
-      steps = await remedy.carryOut(caller);
+      steps = await remedy.carryOut(order.caller);
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      if (error.code !== 'journal_unavailable' && error.code !== 'outcome_unknown') await this.#refused(caller, remedy, reason, error);
+      if (error.code !== 'journal_unavailable' && error.code !== 'outcome_unknown') await this.#refused(order, error);
       throw error;
     }
-    await this.#deps.journal.commit([{ op: 'audit', record: this.#record(caller, remedy, reason, null) }]);
+    await this.#deps.journal.commit([{ op: 'audit', record: this.#record(order, null) }]);
     return steps;
   }
 
-  async #refused(caller: Caller, remedy: Remedy | null, reason: string | null, error: GatewayError): Promise<void> {
-    await this.#deps.refusals.refused(this.#record(caller, remedy, reason, error));
+  async #refused(order: Order, error: GatewayError): Promise<void> {
+    await this.#deps.refusals.refused(this.#record(order, error));
   }
 
-  #record(caller: Caller, remedy: Remedy | null, reason: string | null, error: GatewayError | null): AuditDraft {
+  /** Names the finding, and what that is about, whatever came of the order. */
+  #record({ caller, findingId, reason, found, remedy }: Order, error: GatewayError | null): AuditDraft {
+    const about = found === undefined ? null : aboutOf(found.finding);
+    const subject = remedy?.subject ?? about?.subject ?? null;
     return recordWith({
       at: rfc3339(this.#deps.clock.wallMs()),
       action: 'doctor_fix',
-      volume: remedy?.subject?.volume ?? null,
-      path: remedy?.subject?.path ?? null,
+      volume: subject?.volume ?? null,
+      path: subject?.path ?? null,
       outcome: error === null ? 'committed' : 'rejected',
       code: error?.code ?? null,
       status: error === null ? null : this.#deps.statusOf(error.code),
@@ -85,8 +99,8 @@ export class Doctor {
       clientId: caller.clientId,
       remoteAddress: caller.remoteAddress,
       requestId: caller.requestId,
-      leaseRef: remedy?.leaseRef ?? null,
-      ...(reason === null ? {} : { detail: auditDetail(reason) }),
+      leaseRef: remedy?.leaseRef ?? about?.leaseRef ?? null,
+      detail: fixDetail(findingId, reason),
     });
   }
 
@@ -126,6 +140,14 @@ export class Doctor {
     };
     return { report, diagnoses };
   }
+}
+
+function withoutReason(): GatewayError {
+  return refuse('invalid_request', 'Who forces a fix says why.', { field: 'reason' });
+}
+
+function noFix(found: Diagnosis | undefined): GatewayError {
+  return refuse('not_found', whyNoFix(found), { needs_force: found?.forced != null });
 }
 
 function whyNoFix(found: Diagnosis | undefined): string {

@@ -124,7 +124,7 @@ export interface Administration {
   /** Fences first. `graceMs` 0: at once. Rejects with `not_found` when nobody holds the resource. */
   breakLock(caller: Caller, request: { readonly resource: Resource; readonly reason: string; readonly graceMs: number }): Promise<BreakReport>;
   doctor(): Promise<DoctorReport>;
-  /** Rejects with `not_found` for a finding that is gone, has no fix, or needs force. */
+  /** Rejects with `not_found` for a finding that is gone, has no fix, or needs force; `invalid_request` for force without a reason. */
   fix(caller: Caller, request: FixRequest): Promise<{ readonly dryRun: boolean; readonly steps: readonly string[] }>;
   fence(resource: Resource): Promise<FenceView>;
   rebase(caller: Caller, reason: string): Promise<RebaseReport>;

@@ -60,7 +60,7 @@ export interface AuditDraft {
   readonly fenceLevel: FenceLevel | null;
   /** How many equal refusals this record stands for; 1 otherwise. */
   readonly count: number;
-  /** JSON text made by `auditDetail` or `deadlockDetail`; left out when there is nothing more to say. */
+  /** JSON text made by `auditDetail`, `fixDetail` or `deadlockDetail`; left out when there is nothing more to say. */
   readonly detail?: string;
 }
 
@@ -88,6 +88,11 @@ export function auditDetail(reason: string, committed?: readonly CommittedWrite[
     etag_after: etagAfter,
   }));
   return JSON.stringify(writes === undefined ? { reason } : { reason, committed: writes });
+}
+
+/** Which finding a fix was asked for, also when it was refused: of one that is gone nothing else tells. */
+export function fixDetail(findingId: string, reason: string | null): string {
+  return JSON.stringify({ reason, finding_id: findingId });
 }
 
 /** The cycle in which a wait gave way. */

@@ -39,6 +39,7 @@ export class CountingRefusalLog implements RefusalLog {
       record.volume,
       record.path,
       record.action,
+      record.detail,
     ]);
     const counted = this.#refusals.add(key, record);
     if (counted !== undefined) return counted;

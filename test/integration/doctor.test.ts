@@ -125,7 +125,19 @@ describe("a file changed behind the gateway's back", () => {
     });
     const tag = now === 'file' ? (await gateway.client.get('v/dir/file')).headers['etag']?.replace(/^W\//, '') : null;
     expect(finding?.evidence['etag_now']).toBe(tag);
-    expect(verdictOf(await fix(finding?.id ?? ''))).toBe('404 not_found');
+    const id = finding?.id ?? '';
+    expect(verdictOf(await fix(id))).toBe('404 not_found');
+    expect(verdictOf(await gateway.client.post('/v1/admin/doctor/fixes', { finding_id: id, force: true }))).toBe('400 invalid_request');
+    // The records of what was refused say which finding, and where: also of one that is not there, though both came in one second.
+    expect(verdictOf(await fix('unknown.1'))).toBe('404 not_found');
+    expect(verdictOf(await fix('unknown.2'))).toBe('404 not_found');
+    const refused = (findingId: string, path: string | null) => ({ outcome: 'rejected', path, detail: { reason: null, finding_id: findingId } });
+    expect(await fixRecords()).toMatchObject([
+      refused('unknown.2', null),
+      refused('unknown.1', null),
+      { ...refused(id, 'dir/file'), volume: 'v', code: 'invalid_request', status: 400 },
+      { ...refused(id, 'dir/file'), volume: 'v', code: 'not_found', status: 404 },
+    ]);
   });
 
   it('is found after a restart too, and no more once the gateway has written it again', async () => {
@@ -177,10 +189,11 @@ describe('a directory that nobody published', () => {
 
     expect(jsonOf(await fix(id))).toMatchObject({ dry_run: false, steps: [`removed the directory ${stranger} of volume v`] });
     expect(await readdir(join(gateway.directory, 'v/.fencegate'))).not.toContain(stranger);
-    expect(await fixRecords()).toMatchObject([{ outcome: 'committed', volume: 'v', path: null, principal: 'anonymous' }]);
+    const detail = { reason: null, finding_id: id };
+    expect(await fixRecords()).toMatchObject([{ outcome: 'committed', volume: 'v', path: null, principal: 'anonymous', detail }]);
     expect((await report()).findings).toEqual([]);
     expect(verdictOf(await fix(id))).toBe('404 not_found');
-    expect(await fixRecords()).toMatchObject([{ outcome: 'rejected', code: 'not_found', status: 404 }, { outcome: 'committed' }]);
+    expect(await fixRecords()).toMatchObject([{ outcome: 'rejected', code: 'not_found', status: 404, detail }, { outcome: 'committed' }]);
   });
 
   it('is left alone when something is in it', async () => {

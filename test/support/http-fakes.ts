@@ -199,7 +199,8 @@ export function fakeDeps(settings: Partial<HttpSettings> = {}): FakeDeps {
         coordinator: { kind: 'embedded', state: 'connected', sessionMs: null, proofAgeMs: null, reason: null },
         volumes: [],
       }),
-      fix: async (_caller, { findingId, dryRun }) => {
+      fix: async (_caller, { findingId, dryRun, force, reason }) => {
+        if (force && reason === null) throw refuse('invalid_request', 'Why?');
         if (findingId === 'gone') throw refuse('not_found', 'There is no such finding.');
         return { dryRun, steps: ['raise the mark'] };
       },

@@ -312,8 +312,10 @@ export interface AuditRecord {
   readonly hash: string;
   /** Of an administrator's decision or a deadlock; null in all other records */
   readonly detail: {
-    /** As it was given; deadlock of a deadlock */
-    readonly reason: string;
+    /** As it was given; deadlock of a deadlock. null: of a fix that needs none */
+    readonly reason: string | null;
+    /** Of a fix, carried out or refused: the finding that it was asked for */
+    readonly finding_id?: string;
     /** What a broken lease had written when the break was decided, oldest first, at most 100; its lease_ref finds all of it */
     readonly committed?: readonly {
       readonly operation_id: string;

@@ -144,7 +144,6 @@ function diagnosis(app: TypedApp, { deps }: RouteOptions): void {
     },
     async (request) => {
       const { finding_id: findingId, dry_run: dryRun = false, force = false, reason = null } = request.body;
-      if (force && reason === null) throw refuse('invalid_request', 'Who forces a fix says why.', { field: 'reason' });
       handOver(request);
       const report = await deps.administration.fix(callerOf(request), { findingId, dryRun, force, reason });
       return { dry_run: report.dryRun, steps: report.steps };

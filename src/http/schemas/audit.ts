@@ -45,7 +45,8 @@ export type AuditQueryValues = Static<typeof AuditQuery>;
 
 const Detail = Type.Object(
   {
-    reason: Type.String({ description: 'As it was given; deadlock of a deadlock' }),
+    reason: nullableString('As it was given; deadlock of a deadlock. null: of a fix that needs none'),
+    finding_id: Type.Optional(Type.String({ description: 'Of a fix, carried out or refused: the finding that it was asked for' })),
     committed: Type.Optional(
       Type.Array(CommittedWriteBody, {
         description: `What a broken lease had written when the break was decided, oldest first, at most ${LIMITS.recordedWritesMax}; its lease_ref finds all of it`,
