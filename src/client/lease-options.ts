@@ -14,7 +14,7 @@ export interface LeaseOptions {
   readonly priority?: number;
   /** After an unclean end nobody is granted the resource for so long. Default: the volume's. */
   readonly lockDelayMs?: number;
-  /** Up to 4 096 bytes of JSON that operators see with the lease. */
+  /** Up to 4 096 bytes of JSON, yours to read again. A text `reason` in it is shown with the lock: what the lease is for. */
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** How much too early the lease counts as over here; at most half of its time to live. Default a tenth of that, or of `maxHoldMs` where it is less; 100 to 3 000. */
   readonly marginMs?: number;

@@ -12,6 +12,8 @@ export const LIMITS = {
   leaseResourcesMax: 100,
   leaseEndedKeptMs: 3_600_000,
   leaseMetadataBytesMax: 4_096,
+  /** Of what a lease says it is for, as many characters as are shown with the lock. */
+  leaseReasonShownMax: 256,
   contendersPerResourceMax: 1_000,
   leasesPerSessionMax: 10_000,
   sessionsPerPrincipalMax: 250_000,

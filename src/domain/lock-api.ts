@@ -72,6 +72,8 @@ export interface LockParty {
   readonly lockDelayMs: number;
   readonly priority: number;
   readonly znode: string | null;
+  /** What its holder says it is for: `reason` of its metadata, shortened. The rest of the metadata is for the holder alone. */
+  readonly reason: string | null;
 }
 
 export interface LockView {

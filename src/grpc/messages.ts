@@ -64,6 +64,7 @@ export interface WireParty {
   readonly znode: string;
   readonly ttl_ms: string;
   readonly lock_delay_ms: string;
+  readonly reason: string;
 }
 
 export interface LockInfo {

@@ -88,6 +88,7 @@ function partyMessage(party: LockParty): WireParty {
     znode: party.znode ?? '',
     ttl_ms: wholeMs(party.ttlMs),
     lock_delay_ms: wholeMs(party.lockDelayMs),
+    reason: party.reason ?? '',
   };
 }
 

@@ -77,6 +77,7 @@ function partyJson(party: LockParty): Static<typeof Party> {
     lock_delay_ms: party.lockDelayMs,
     priority: party.priority,
     znode: party.znode,
+    reason: party.reason,
   };
 }
 

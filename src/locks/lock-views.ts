@@ -254,8 +254,16 @@ export class LockViews {
       lockDelayMs: lease.lockDelayMs,
       priority: lease.priority,
       znode: this.#deps.coordinator.nodePath(lease).split('/').at(-1) ?? null,
+      reason: purposeOf(lease.terms),
     };
   }
+}
+
+function purposeOf({ metadata }: Lease['terms']): string | null {
+  const reason = metadata?.['reason'];
+  if (typeof reason !== 'string' || reason === '') return null;
+  // By whole characters: half of one could not be sent.
+  return reason.length <= LIMITS.leaseReasonShownMax ? reason : [...reason].slice(0, LIMITS.leaseReasonShownMax).join('');
 }
 
 function modeOf([first]: readonly Lease[]): LeaseMode | null {

@@ -157,11 +157,11 @@ describe('leases and locks', () => {
   });
 
   it('lock show and lock list say what the lock is: times to live, lock-delay, what holds it back, how it is fenced', async () => {
-    await lab.client.lease('v/l/4', { ttlMs: 90_000, lockDelayMs: 600_000 });
+    await lab.client.lease('v/l/4', { ttlMs: 90_000, lockDelayMs: 600_000, metadata: { reason: 'nightly\nclose' } });
     const held = (await lab.cli.run('lock', 'show', 'v/l/4')).stdout;
     expect(held).toMatch(/^held back for +-\nother recipes +-\nfence level +incarnation\n/m);
-    expect(held).toMatch(/EXPIRES IN +TTL +LOCK-DELAY +PRIORITY/);
-    expect(held).toMatch(/^holds +test .* 1m 30s +10m +5 /m);
+    expect(held).toMatch(/EXPIRES IN +TTL +LOCK-DELAY +PRIORITY +LEASE +REASON$/m);
+    expect(held).toMatch(/^holds +test .* 1m 30s +10m +5 +\S+ +nightly\S+close$/m);
     await lab.client.breakLock('v/l/4', { reason: 'test' });
     expect((await lab.cli.run('lock', 'show', 'v/l/4')).stdout).toMatch(/^state +free\n(.*\n)*held back for +(10m|9m \d+s)/m);
     const list = (await lab.cli.run('lock', 'list', '--volume', 'v')).stdout;

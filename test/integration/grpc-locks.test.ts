@@ -119,6 +119,17 @@ describe('AcquireLock', () => {
     expect(BigInt(two.fencing_token)).toBeGreaterThan(BigInt(one.fencing_token));
   });
 
+  it('GetLock says what a holder that came over HTTP is for', async () => {
+    const path = fresh();
+    await fetch(`${gateway.process.url}/v1/leases`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ resource: path, metadata: { reason: 'nightly' } }),
+    });
+    expect((await client.lock(path)).holders).toMatchObject([{ reason: 'nightly' }]);
+    await breakLock(path);
+  });
+
   it('GetLock says what HTTP says of the lock: times to live, lock-delay, what holds it back, how it is fenced', async () => {
     const path = fresh();
     const held = await client.acquire({ resource_path: path, session_timeout_ms: 60_000, lock_delay_ms: 600_000 });

@@ -17,11 +17,11 @@ const put = (name: string, lease: LeaseJson, body = 'x') => gateway.client.put(n
 
 describe('a break', () => {
   it('R20: needs no id: a token that nobody gets raises the mark, then the lease ends, and the next one gets in', async () => {
-    const stuck = await gateway.client.lease('forever/job', { client_id: 'crashed', ttl_ms: 10_000_000 });
+    const stuck = await gateway.client.lease('forever/job', { client_id: 'crashed', ttl_ms: 10_000_000, metadata: { reason: 'nightly' } });
     const waiting = locks.acquire('forever/job', { wait_ms: 30_000 });
     await locks.queued('forever/job', 1);
     const { holders } = await locks.lock('forever/job');
-    expect(holders).toMatchObject([{ lease_ref: stuck.lease_ref, client_id: 'crashed', since: stuck['granted_at'] }]);
+    expect(holders).toMatchObject([{ lease_ref: stuck.lease_ref, client_id: 'crashed', since: stuck['granted_at'], reason: 'nightly' }]);
     const answer = await gateway.client
       .with({ 'x-client-id': 'operator' })
       .post('/v1/admin/locks/break', { resource: 'forever/job', reason: 'it crashed' });

@@ -43,7 +43,7 @@ export function showLock(context: CommandContext, resource: string, flags: JsonF
     const rows = [...lock.holders.map((party) => partyRow('holds', party)), ...lock.waiters.map((party) => partyRow('waits', party))];
     if (rows.length > 0) {
       context.screen.out('\n');
-      await outTable(context.screen, ['', 'CLIENT', 'SINCE', 'EXPIRES IN', 'TTL', 'LOCK-DELAY', 'PRIORITY', 'LEASE'], rows);
+      await outTable(context.screen, ['', 'CLIENT', 'SINCE', 'EXPIRES IN', 'TTL', 'LOCK-DELAY', 'PRIORITY', 'LEASE', 'REASON'], rows);
     }
     return EXIT.ok;
   });
@@ -124,6 +124,7 @@ function partyRow(does: string, party: LockParty): (string | number | null)[] {
     delay,
     party.priority,
     party.lease_ref,
+    party.reason,
   ];
 }
 

@@ -126,7 +126,7 @@ export interface AcquireLease {
   readonly hold_id?: string | null;
   /** Hold-back after an unclean end; default 0 */
   readonly lock_delay_ms?: number | null;
-  /** Up to 4096 bytes of JSON */
+  /** Up to 4096 bytes of JSON, for the holder. Its reason, when that is a text, is shown to whoever may look at the lock */
   readonly metadata?: Readonly<Record<string, unknown>> | null;
 }
 
@@ -161,6 +161,8 @@ export interface LockParty {
   readonly lock_delay_ms: number;
   readonly priority: number;
   readonly znode: string | null;
+  /** What its holder says it is for: reason of its metadata when that is a text, the first 256 characters of it */
+  readonly reason: string | null;
 }
 
 export interface Lock {

@@ -51,7 +51,11 @@ export const AcquireBody = Type.Object(
     session_id: optional(SessionId),
     hold_id: optional(Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax, description: 'Makes a retried request count once' })),
     lock_delay_ms: optional(ms(LIMITS.lockDelayMsMax, 'Hold-back after an unclean end; default 0')),
-    metadata: optional(Type.Record(Type.String(), Type.Unknown(), { description: `Up to ${LIMITS.leaseMetadataBytesMax} bytes of JSON` })),
+    metadata: optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: `Up to ${LIMITS.leaseMetadataBytesMax} bytes of JSON, for the holder. Its reason, when that is a text, is shown to whoever may look at the lock`,
+      }),
+    ),
   },
   { additionalProperties: false, title: 'AcquireLease' },
 );
@@ -156,6 +160,9 @@ export const Party = Type.Object(
     lock_delay_ms: Type.Integer({ description: 'For how long nobody is granted after an unclean end' }),
     priority: Type.Integer(),
     znode: nullableString(),
+    reason: nullableString(
+      `What its holder says it is for: reason of its metadata when that is a text, the first ${LIMITS.leaseReasonShownMax} characters of it`,
+    ),
   },
   { title: 'Party' },
 );

@@ -113,8 +113,18 @@ describe('the other messages', () => {
     ],
     [
       'LockParty',
-      { lease_ref: 'r', client_id: 'c', since: '1', expires_in_ms: '2', priority: 3, znode: 'z', ttl_ms: '4', lock_delay_ms: '5' },
-      [...text(1, 'r'), ...text(2, 'c'), ...int(3, 1n), ...int(4, 2n), ...int(5, 3n), ...text(6, 'z'), ...int(7, 4n), ...int(8, 5n)],
+      { lease_ref: 'r', client_id: 'c', since: '1', expires_in_ms: '2', priority: 3, znode: 'z', ttl_ms: '4', lock_delay_ms: '5', reason: 'why' },
+      [
+        ...text(1, 'r'),
+        ...text(2, 'c'),
+        ...int(3, 1n),
+        ...int(4, 2n),
+        ...int(5, 3n),
+        ...text(6, 'z'),
+        ...int(7, 4n),
+        ...int(8, 5n),
+        ...text(9, 'why'),
+      ],
     ],
     [
       'LockInfo',

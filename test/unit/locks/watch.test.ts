@@ -160,6 +160,17 @@ describe.each(COORDINATORS)('the list of locks ($coordinator)', ({ LockLab }) =>
     expect([...lab.locks.conditions()].filter(({ state, ageMs }) => state === 'held' && ageMs >= 300_000)).toHaveLength(6);
   });
 
+  it('R20: shows what a holder and a waiter say they are for, shortened, and nothing else of their metadata', async () => {
+    const lab = new LockLab();
+    await lab.acquire(A, { metadata: { reason: 'nightly close', note: 'mine alone' } });
+    for (const reason of [`${'x'.repeat(255)}\u{1f600}tail`, 7, ''])
+      await lab.during(lab.acquire(A, { waitMs: 1, metadata: { reason } }), 5, 1);
+    const { holders, waiters } = await lab.locks.service.lock(A);
+    expect(holders.map(({ reason }) => reason)).toEqual(['nightly close']);
+    expect(waiters.map(({ reason }) => reason)).toEqual([`${'x'.repeat(255)}\u{1f600}`, null, null]);
+    expect(JSON.stringify(holders)).not.toContain('mine alone');
+  });
+
   it('estimates the wait from how long leases are held', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A);
