@@ -31,15 +31,21 @@ export class BreakDesk {
     this.#deps = deps;
   }
 
-  /** Rejects with `not_found` when nobody holds the resource, `invalid_request`. */
+  /**
+   * Rejects with `not_found` when nobody holds the resource, `invalid_request`, `outcome_unknown` while the journal does not have the break;
+   * whoever asks again meanwhile asks for that one.
+   */
   async breakLock(caller: Caller, request: BreakRequest): Promise<BreakReport> {
     const { resource, reason, graceMs } = request;
     bounded('grace_ms', graceMs, 0, LIMITS.breakGraceMsMax);
     checkText('reason', reason, LIMITS.breakReasonBytesMax);
     const { desk, writes, graces, table } = this.#deps;
     desk.now();
+    const untold = table.untoldOn(resource.key);
+    const broken = untold.filter(({ decided }) => decided?.end.operationId != null);
+    if (broken.length > 0 && this.#holders(resource).length === 0) return this.#report(resource, broken);
     // That nobody holds it, or somebody else does, is told by the answer.
-    for (const lease of table.untoldOn(resource.key)) await desk.endTold(lease);
+    for (const lease of untold) await desk.endTold(lease);
     const details = await writes.details(this.#holders(resource), reason);
     const meant = new Map([...details].filter(([lease]) => lease.phase !== 'over'));
     if (meant.size === 0) throw refuse('not_found', 'Nobody holds this resource.', { resource: resource.name });

@@ -42,9 +42,9 @@ async function heard(lab: LockLab): Promise<LockEvent[]> {
   return events;
 }
 
-const ENDS: readonly [string, (lab: LockLab, leaseId: string) => Promise<unknown>, object][] = [
-  ['a release', (lab, leaseId) => lab.release(leaseId), { members: { lease_id: expect.any(String) } }],
-  ['a break', breakNow, { members: { resource: 'vol/a', operation_id: expect.any(String) } }],
+const ENDS: readonly [string, (lab: LockLab, leaseId: string) => Promise<unknown>, object, { readonly brokenAgain: string }][] = [
+  ['a release', (lab, leaseId) => lab.release(leaseId), { members: { lease_id: expect.any(String) } }, { brokenAgain: 'journal_unavailable' }],
+  ['a break', breakNow, { members: { resource: 'vol/a', operation_id: expect.any(String) } }, { brokenAgain: 'outcome_unknown' }],
 ];
 
 describe('an end that the journal refuses', () => {
@@ -56,7 +56,7 @@ describe('an end that the journal refuses', () => {
     expect(() => lab.locks.writeLeases.pin(A, tokenOf(lease))).toThrow();
   });
 
-  it.each(ENDS)('is not told to a write, nor by anything else, after %s, until the journal has it', async (_what, end) => {
+  it.each(ENDS)('is not told to a write, nor by anything else, after %s, until the journal has it', async (_what, end, _members, { brokenAgain }) => {
     const lab = new LockLab();
     const lease = await lab.acquire(A);
     lab.journal.failing = true;
@@ -69,7 +69,7 @@ describe('an end that the journal refuses', () => {
     expect((await lab.locks.service.lock(A)).holders).toMatchObject([{ leaseRef: lease.leaseRef }]);
     const listed = await lab.locks.service.locks({ limit: 10, cursor: null });
     expect(listed.locks).toMatchObject([{ resource: A, holders: [{ leaseRef: lease.leaseRef }] }]);
-    await expect(breakNow(lab)).rejects.toMatchObject(UNAVAILABLE);
+    await expect(breakNow(lab)).rejects.toMatchObject({ code: brokenAgain });
     await expect(lab.locks.endLease(root, lease.leaseRef, 'stuck')).rejects.toMatchObject(UNAVAILABLE);
     expect(events).toEqual([]);
   });
@@ -84,6 +84,20 @@ describe('an end that the journal refuses', () => {
     const after = await lab.restarted();
     expect((await after.lease(lease.leaseId)).state).not.toBe('held');
     expect(() => after.locks.writeLeases.pin(A, tokenOf(lease))).toThrow();
+  });
+
+  it('of a break is told to a second break as to the first, by the same operation, and done is what it says then; only the next one finds nobody', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    lab.journal.failing = true;
+    const first = await refused(breakNow(lab));
+    const second = await refused(breakNow(lab));
+    expect([second.code, second.members]).toEqual(['outcome_unknown', first.members]);
+    lab.journal.failing = false;
+    const { operation_id: operationId } = first.members;
+    expect(await breakNow(lab)).toMatchObject({ state: 'broken', leases: [{ leaseRef: lease.leaseRef, operationId }] });
+    expect(lab.journal.decisions()).toEqual(['lease_grant', 'lease_break']);
+    expect(await refused(breakNow(lab))).toMatchObject({ code: 'not_found' });
   });
 
   it('is tried again by itself: its record and its event come once the journal is well, each once, whoever asks beside it', async () => {
