@@ -31,7 +31,7 @@ export interface DoctorDeps {
   readonly volumes: () => readonly ExaminedVolume[];
   readonly readiness: () => readonly VolumeReadiness[];
   readonly lanes: () => ReadonlyMap<string, LaneLook>;
-  readonly locks: Pick<LockService, 'locks' | 'sessions'>;
+  readonly locks: Pick<LockService, 'locks' | 'sessionPage'>;
   readonly conditions: () => Iterable<LeaseCondition>;
   readonly endLease: (caller: Caller, leaseRef: string, reason: string | null) => Promise<'ended' | 'pending'>;
   readonly waitFor: () => readonly WaitForEdge[];

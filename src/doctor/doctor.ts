@@ -110,6 +110,7 @@ export class Doctor {
     const conditions = [...this.#deps.conditions()];
     const waitFor = this.#deps.waitFor();
     const { locks } = await service.locks({ limit: LIMITS.doctorLocksMax, cursor: null });
+    const { sessions } = await service.sessionPage({ limit: LIMITS.doctorSessionsMax, cursor: null });
     const { found: slow, answering } = await slowVolumes({ clock, volumes, lanes: lanes() });
     const coordinator = this.#deps.coordinator();
     const diagnoses = [
@@ -132,7 +133,7 @@ export class Doctor {
       at: rfc3339(clock.wallMs()),
       healthy: findings.every(({ severity }) => severity === 'info'),
       findings,
-      sessions: service.sessions(),
+      sessions,
       locks,
       waitFor,
       coordinator,

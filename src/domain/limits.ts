@@ -227,6 +227,7 @@ export const LIMITS = {
   zookeeperSetsMax: 20,
 
   doctorLocksMax: 1_000,
+  doctorSessionsMax: 1_000,
   /** Findings of one kind; the newest or first of them are enough to act on. */
   doctorFindingsMax: 100,
   /** Newest commits of each verb, and files of them, that are compared with what is on the volume. */

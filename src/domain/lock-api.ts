@@ -57,8 +57,11 @@ export interface SessionView {
   readonly sessionRef: string;
   readonly principal: string;
   readonly clientId: string | null;
+  /** `ending`: its end is decided and not durable yet, so it may not be told. */
+  readonly state: 'live' | 'ending';
   readonly ttlMs: number;
   readonly expiresInMs: number;
+  /** One that is ending: those whose end is not durable yet. */
   readonly leaseCount: number;
 }
 
@@ -122,12 +125,11 @@ export interface LockService {
   heartbeat(caller: Caller, sessionId: string): Promise<{ readonly expiresInMs: number; readonly lost: readonly string[] }>;
   endSession(caller: Caller, sessionId: string): Promise<void>;
   endSessionByRef(caller: Caller, sessionRef: string): Promise<void>;
-  sessions(): readonly SessionView[];
-  /** In the order in which they came to be. Throws `invalid_request` for a bad cursor. */
-  sessionPage(page: { readonly limit: number; readonly cursor: string | null }): {
-    readonly sessions: readonly SessionView[];
-    readonly nextCursor: string | null;
-  };
+  /** In the order in which they came to be. Rejects with `invalid_request` for a bad cursor. */
+  sessionPage(page: {
+    readonly limit: number;
+    readonly cursor: string | null;
+  }): Promise<{ readonly sessions: readonly SessionView[]; readonly nextCursor: string | null }>;
 
   /** From the authoritative state (R26). */
   lock(resource: Resource): Promise<LockView>;

@@ -61,6 +61,7 @@ export function adminSessionJson(session: SessionView): Static<typeof AdminSessi
     session_ref: session.sessionRef,
     principal: session.principal,
     client_id: session.clientId,
+    state: session.state,
     ttl_ms: session.ttlMs,
     expires_in_ms: Math.round(session.expiresInMs),
     lease_count: session.leaseCount,

@@ -103,7 +103,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
   const { clock, random, journal, policy } = deps;
   const parts = buildParts(deps);
   const { coordination, pinnable, coordinator, leaseIds, events, audit, ledger, table, desk, sessions, signedTokens, views } = parts;
-  const { acquiring, converting, service } = leaseService(deps, parts);
+  const { acquiring, converting, sessionDesk, service } = leaseService(deps, parts);
   const nextOrder = (): number => acquiring.nextOrder();
   const writeLeases = new LocksForWrites({
     clock,
@@ -164,6 +164,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
     endAll,
     stop() {
       desk.stop();
+      sessionDesk.stop();
       coordinator.stop();
       graces.stop();
     },
@@ -196,7 +197,7 @@ function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts
   const sessionDesk = new SessionDesk({ clock, sessions, table, desk, ledger, gate });
   const asked = { acquiring, converting, renewing, holding, sessionDesk };
   const service = new LeaseService({ clock, journal, table, desk, views, refusals, sessions, leaseIds, ...asked });
-  return { acquiring, converting, service };
+  return { acquiring, converting, sessionDesk, service };
 }
 
 /** Ends what waits, or all; what is pinned by a commit section is not waited for. */

@@ -148,10 +148,6 @@ export class LeaseService implements LockService {
     return this.#deps.sessionDesk.endByRef(caller, sessionRef);
   }
 
-  sessions(): readonly SessionView[] {
-    return this.#deps.sessionDesk.views();
-  }
-
   sessionPage(page: Parameters<LockService['sessionPage']>[0]): ReturnType<LockService['sessionPage']> {
     return this.#deps.sessionDesk.page(page);
   }

@@ -1,7 +1,8 @@
-import type { Clock } from '../domain/clock.ts';
+import type { Clock, Timer } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LockService, SessionView } from '../domain/lock-api.ts';
 import type { Caller } from '../domain/principal.ts';
+import { within } from '../domain/within.ts';
 import { checkText, sessionTtl } from './acquire-terms.ts';
 import { endKinds } from './end-kinds.ts';
 import { endsSettled } from './ends-settled.ts';
@@ -25,11 +26,25 @@ export interface SessionDeskDeps {
   readonly gate: ReconnectGate;
 }
 
+/** A session that is over, while that is not durable: of itself, or of a lease that it had. */
+interface UntoldEnd {
+  readonly session: Session;
+  readonly leases: readonly Lease[];
+  /** Waits for what is under way, or tries again what the journal refused. */
+  readonly told: () => Promise<void>;
+  /** Settles with what is under way. */
+  latest: Promise<void>;
+  /** Nothing is under way: the journal refused it. */
+  refused: boolean;
+}
+
 /** Sessions as clients use them: made, kept alive by one heartbeat for everything they hold, ended (R15). */
 export class SessionDesk {
   readonly #deps: SessionDeskDeps;
-  /** Ends that are not durable yet, by session ref; each waits for its own, or tries it again. */
-  readonly #untold = new Map<string, () => Promise<void>>();
+  /** Ends that are not durable yet, by session ref. */
+  readonly #untold = new Map<string, UntoldEnd>();
+  #again: Timer | null = null;
+  #stopped = false;
 
   constructor(deps: SessionDeskDeps) {
     this.#deps = deps;
@@ -75,17 +90,37 @@ export class SessionDesk {
     await this.#end(session, endKinds.sessionForced(caller));
   }
 
-  views(): readonly SessionView[] {
+  /** One whose end may not be told yet stands in its place. */
+  async page({ limit, cursor }: { readonly limit: number; readonly cursor: string | null }): ReturnType<LockService['sessionPage']> {
+    const place = placeAfter(cursor);
+    this.#deps.desk.now();
+    await this.#endsSettled();
     const nowMs = this.#deps.desk.now();
-    return [...this.#deps.sessions.all()].map((session) => sessionView(session, nowMs));
+    const live = this.#deps.sessions.after(place, limit + 1).map((session) => ({ place: session.place, view: sessionView(session, nowMs) }));
+    const ending = [...this.#untold.values()]
+      .filter(({ session }) => session.place > place)
+      .map((end) => ({ place: end.session.place, view: this.#endingView(end, nowMs) }));
+    const found = [...live, ...ending].sort((a, b) => a.place - b.place);
+    const page = found.slice(0, limit);
+    return { sessions: page.map(({ view }) => view), nextCursor: found.length > limit ? String(page.at(-1)?.place ?? 0) : null };
   }
 
-  page({ limit, cursor }: { readonly limit: number; readonly cursor: string | null }): ReturnType<LockService['sessionPage']> {
-    const nowMs = this.#deps.desk.now();
-    const found = this.#deps.sessions.after(placeAfter(cursor), limit + 1);
-    const page = found.slice(0, limit);
-    const nextCursor = found.length > limit ? String(page.at(-1)?.place ?? 0) : null;
-    return { sessions: page.map((session) => sessionView(session, nowMs)), nextCursor };
+  /** Ends that the journal refused are tried no more. */
+  stop(): void {
+    this.#stopped = true;
+    this.#again?.cancel();
+  }
+
+  #endingView({ session, leases }: UntoldEnd, nowMs: number): SessionView {
+    const left = leases.filter((lease) => lease.phase !== 'over' || this.#deps.table.isUntold(lease));
+    return { ...sessionView(session, nowMs), state: 'ending', expiresInMs: 0, leaseCount: left.length };
+  }
+
+  /** As in a look at locks: an end that the question itself found is told by its answer, unless the journal is slow. */
+  async #endsSettled(): Promise<void> {
+    if (this.#untold.size === 0) return;
+    const pending = [...this.#untold.values()].map(({ latest }) => latest);
+    await within(this.#deps.clock, LIMITS.endsAwaitedMs, Promise.allSettled(pending));
   }
 
   /** Answered when all of it is durable; a commit section may delay that. */
@@ -110,31 +145,62 @@ export class SessionDesk {
 
   /** Resolves when the end of a session that has ended may be told. */
   async endTold(sessionRef: string): Promise<void> {
-    await this.#untold.get(sessionRef)?.();
+    await this.#untold.get(sessionRef)?.told();
   }
 
   /** Takes effect at once. The promise is kept when that may be told, of the session and of its leases; nobody need wait for it. */
   #over(session: Session, forcedBy: Caller | null, leases: readonly Lease[] = [...session.leases]): Promise<void> {
-    if (session.ended) return this.endTold(session.terms.sessionRef);
+    const { sessionRef, implied } = session.terms;
+    if (session.ended) return this.endTold(sessionRef);
     this.#deps.sessions.remove(session);
     this.#deps.table.deadlines.remove(session);
+    const begin = (): Promise<void> => {
+      const begun = this.#deps.ledger.sessionEnded(session, forcedBy);
+      begun.catch(() => {
+        own = null;
+      });
+      return begun;
+    };
     // The session that was made for one lease ends in the same unit as that lease, and is known by it.
-    let own: Promise<void> | null = session.terms.implied ? Promise.resolve() : this.#deps.ledger.sessionEnded(session, forcedBy);
-    const told = async (): Promise<void> => {
-      own ??= this.#deps.ledger.sessionEnded(session, forcedBy);
+    let own: Promise<void> | null = implied ? Promise.resolve() : begin();
+    const attempt = async (): Promise<void> => {
+      end.refused = false;
+      own ??= begin();
       try {
         await Promise.all([own, ...leases.map((lease) => this.#deps.desk.endTold(lease))]);
-        this.#untold.delete(session.terms.sessionRef);
+        this.#untold.delete(sessionRef);
       } catch (thrown) {
-        own = null;
+        end.refused = true;
+        this.#tryLater();
         throw thrown;
       }
     };
-    if (this.#untold.size < LIMITS.endedSessionsMax) this.#untold.set(session.terms.sessionRef, told);
-    const first = told();
-    // Should the journal refuse and nobody ask again, the session comes back at a restart, holding nothing, and ends by itself.
-    first.catch(() => undefined);
-    return first;
+    const told = (): Promise<void> => {
+      end.latest = attempt();
+      // Nobody need hear of a refusal: it is tried again by itself.
+      end.latest.catch(() => undefined);
+      return end.latest;
+    };
+    const end: UntoldEnd = { session, leases, told, latest: Promise.resolve(), refused: false };
+    if (this.#untold.size < LIMITS.endedSessionsMax) this.#untold.set(sessionRef, end);
+    return told();
+  }
+
+  #tryLater(): void {
+    if (this.#again !== null || this.#stopped) return;
+    this.#again = this.#deps.clock.after(LIMITS.endRetryMs, () => {
+      this.#again = null;
+      void this.#tryAll();
+    });
+  }
+
+  /** Some at a time, for as long as the journal takes them; the first refusal puts the rest off. */
+  async #tryAll(): Promise<void> {
+    const ends = [...this.#untold.values()].filter(({ refused }) => refused);
+    for (let i = 0; i < ends.length && !this.#stopped; i += LIMITS.endsPerUnitMax) {
+      const tried = await Promise.allSettled(ends.slice(i, i + LIMITS.endsPerUnitMax).map(({ told }) => told()));
+      if (tried.some(({ status }) => status === 'rejected')) return;
+    }
   }
 }
 

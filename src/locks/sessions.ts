@@ -125,6 +125,7 @@ export function sessionView(session: Session, nowMs: number): SessionView {
     sessionRef,
     principal,
     clientId,
+    state: 'live',
     ttlMs: session.ttlMs,
     expiresInMs: Math.max(0, session.deadlineMs - nowMs),
     leaseCount: session.leases.size,

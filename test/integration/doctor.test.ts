@@ -285,6 +285,7 @@ describe('sessions as an administrator sees them', () => {
       session_ref: session['session_ref'],
       principal: 'anonymous',
       client_id: 'stuck',
+      state: 'live',
       ttl_ms: 60_000,
       expires_in_ms: expect.any(Number),
       lease_count: 1,

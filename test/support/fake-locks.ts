@@ -36,6 +36,7 @@ export const sessionView: SessionView = {
   sessionRef: 'sr_1',
   principal: 'anonymous',
   clientId: null,
+  state: 'live',
   ttlMs: 30_000,
   expiresInMs: 30_000,
   leaseCount: 0,
@@ -84,10 +85,7 @@ export class FakeLocks implements LockService {
   async endSessionByRef(...args: Parameters<LockService['endSessionByRef']>) {
     this.#called('endSessionByRef', args);
   }
-  sessions() {
-    return [sessionView];
-  }
-  sessionPage(...args: Parameters<LockService['sessionPage']>) {
+  async sessionPage(...args: Parameters<LockService['sessionPage']>) {
     this.#called('sessionPage', args);
     return { sessions: [sessionView], nextCursor: '1' };
   }

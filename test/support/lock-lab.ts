@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { FencingToken } from '../../src/domain/fencing-token.ts';
-import type { AcquireRequest, LeaseView } from '../../src/domain/lock-api.ts';
+import type { AcquireRequest, LeaseView, SessionView } from '../../src/domain/lock-api.ts';
 import type { Caller, Role } from '../../src/domain/principal.ts';
 import { type Resource, resourceOf } from '../../src/domain/resource.ts';
 import type { VolumePolicy } from '../../src/domain/volume.ts';
@@ -120,6 +120,10 @@ export class LockLab {
 
   lease(leaseId: string, waitMs = 0, caller: Caller = anybody, signal: AbortSignal = never): Promise<LeaseView> {
     return this.locks.service.lease(caller, leaseId, waitMs, signal);
+  }
+
+  async sessions(): Promise<readonly SessionView[]> {
+    return (await this.locks.service.sessionPage({ limit: Number.MAX_SAFE_INTEGER, cursor: null })).sessions;
   }
 
   release(leaseId: string, options: { readonly holdId?: string; readonly all?: boolean } = {}, caller: Caller = anybody): Promise<void> {

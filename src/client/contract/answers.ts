@@ -414,8 +414,11 @@ export interface AdminSession {
   readonly session_ref: string;
   readonly principal: string;
   readonly client_id: string | null;
+  /** ending: its end is decided, and the journal does not have it, or that of one of its leases, yet */
+  readonly state: 'live' | 'ending';
   readonly ttl_ms: number;
   readonly expires_in_ms: number;
+  /** Of one that is ending: leases whose end the journal does not have yet */
   readonly lease_count: number;
 }
 
@@ -459,7 +462,9 @@ export interface DoctorReport {
   readonly at: string;
   readonly healthy: boolean;
   readonly findings: readonly DoctorFinding[];
+  /** The first 1000; GET /v1/admin/sessions has all, page by page */
   readonly sessions: readonly AdminSession[];
+  /** The first 1000; GET /v1/locks has all, page by page */
   readonly locks: readonly Lock[];
   readonly wait_for: readonly {
     readonly waiter_lease_ref: string;

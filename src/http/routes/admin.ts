@@ -92,7 +92,7 @@ function lockAdministration(app: TypedApp, { deps }: RouteOptions): void {
     },
     async (request) => {
       const { limit = LIMITS.listPageDefault, cursor = null } = request.query;
-      const page = deps.locks.sessionPage({ limit, cursor });
+      const page = await deps.locks.sessionPage({ limit, cursor });
       return { sessions: page.sessions.map(adminSessionJson), next_cursor: page.nextCursor };
     },
   );

@@ -84,14 +84,21 @@ export const AdminSession = Type.Object(
     session_ref: Type.String(),
     principal: Type.String(),
     client_id: nullableString(),
+    state: answerOneOf(
+      ['live', 'ending'] as const,
+      'ending: its end is decided, and the journal does not have it, or that of one of its leases, yet',
+    ),
     ttl_ms: Type.Integer(),
     expires_in_ms: Type.Integer(),
-    lease_count: Type.Integer(),
+    lease_count: Type.Integer({ description: 'Of one that is ending: leases whose end the journal does not have yet' }),
   },
   { title: 'AdminSession', description: 'Without the session id, which is a secret of its holder' },
 );
 export const AdminSessions = Type.Object({ sessions: Type.Array(AdminSession), next_cursor: nullableString() });
-export const SessionsQuery = Type.Object({ limit: Limit(LIMITS.listPageMax, LIMITS.listPageDefault), cursor: Cursor }, { additionalProperties: false });
+export const SessionsQuery = Type.Object(
+  { limit: Limit(LIMITS.listPageMax, LIMITS.listPageDefault), cursor: Cursor },
+  { additionalProperties: false },
+);
 export const SessionRefParams = Type.Object({ session_ref: Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax }) });
 
 export const Doctor = Type.Object(
@@ -108,8 +115,8 @@ export const Doctor = Type.Object(
         fix: nullableString('What the fix would do'),
       }),
     ),
-    sessions: Type.Array(AdminSession),
-    locks: Type.Array(Lock),
+    sessions: Type.Array(AdminSession, { description: `The first ${LIMITS.doctorSessionsMax}; GET /v1/admin/sessions has all, page by page` }),
+    locks: Type.Array(Lock, { description: `The first ${LIMITS.doctorLocksMax}; GET /v1/locks has all, page by page` }),
     wait_for: Type.Array(Type.Object({ waiter_lease_ref: Type.String(), holder_lease_ref: Type.String(), resource: Type.String() })),
     coordinator: CoordinatorState,
     volumes: Type.Array(VolumeReady),

@@ -181,6 +181,36 @@ describe('an end that the journal refuses', () => {
     expect([lab.journal.sessions.size, lab.journal.leases.size]).toEqual([0, 0]);
   });
 
+  it.each([
+    ['by its client', (lab: LockLab, { sessionId }: { sessionId: string }) => lab.locks.service.endSession(anybody, sessionId)],
+    ['by an administrator', (lab: LockLab, { sessionRef }: { sessionRef: string }) => lab.locks.service.endSessionByRef(root, sessionRef)],
+    ['by time', async (lab: LockLab) => void (await lab.clock.advanceAsync(600_000))],
+  ])('%s of a session leaves it in the list of sessions as ending, in its place, and comes by itself', async (_how, end) => {
+    const lab = new LockLab();
+    const make = (ttlMs: number) => lab.locks.service.createSession(anybody, { ttlMs, clientId: String(ttlMs) });
+    await make(3_600_000);
+    const session = await make(600_000);
+    const last = await make(3_599_999);
+    await lab.acquire(A, { sessionId: session.sessionId, ttlMs: 3_600_000 });
+    lab.journal.failing = true;
+    await refused(end(lab, session));
+    const listed = async () => (await lab.sessions()).map(({ clientId, state, leaseCount }) => [clientId, state, leaseCount]);
+    expect(await listed()).toEqual([
+      ['3600000', 'live', 0],
+      ['600000', 'ending', 1],
+      ['3599999', 'live', 0],
+    ]);
+    const page = await lab.locks.service.sessionPage({ limit: 2, cursor: null });
+    expect((await lab.locks.service.sessionPage({ limit: 2, cursor: page.nextCursor })).sessions).toMatchObject([{ sessionRef: last.sessionRef }]);
+    lab.journal.failing = false;
+    await lab.clock.advanceAsync(2_000);
+    expect(await listed()).toEqual([
+      ['3600000', 'live', 0],
+      ['3599999', 'live', 0],
+    ]);
+    expect([...lab.journal.sessions.keys()]).not.toContain(session.sessionRef);
+  });
+
   it('by time of a session is told neither', async () => {
     const lab = new LockLab();
     const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 5_000, clientId: null });
