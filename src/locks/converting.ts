@@ -3,6 +3,7 @@ import { GatewayError, refuse } from '../domain/errors.ts';
 import type { LeaseMode } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Coordinator } from './coordinator.ts';
+import type { EventRing } from './event-ring.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
@@ -13,6 +14,7 @@ export interface ConvertingDeps {
   readonly coordinator: Coordinator<Lease>;
   readonly desk: LeaseDesk;
   readonly ledger: LeaseLedger;
+  readonly events: EventRing;
   /** Throws `coordinator_suspended`, `coordinator_unavailable`. */
   readonly assertContact: () => void;
 }
@@ -35,7 +37,7 @@ export class Converting {
     if (mode === 'shared') await this.#downgrade(caller, lease, signal);
     else if (lease.told?.mode === 'shared' || lease.downgrade !== null) {
       await this.#asking(caller, lease, async () => {
-        await this.#begin(lease, signal);
+        await this.#begin(lease, 'waits', signal);
         await this.#keepWish(caller, lease);
       });
     }
@@ -45,7 +47,7 @@ export class Converting {
   upgradeWithin(lease: Lease, holdId: string, waitMs: number, signal: AbortSignal): Promise<void> {
     return this.#asking(lease.terms.caller, lease, async () => {
       const untilMs = this.#deps.clock.monotonicMs() + waitMs;
-      await this.#begin(lease, signal);
+      await this.#begin(lease, waitMs > 0 ? 'waits' : 'tries', signal);
       await this.#whileUpgrading(lease, holdId, untilMs, signal);
       await this.#settled(lease, signal);
       // Given up by another request of the session, or over because the gateway stops: then it is not what was asked for.
@@ -61,6 +63,7 @@ export class Converting {
       lease.upgrade = null;
       lease.upgradeLost = true;
       this.#deps.coordinator.cancelUpgrade(lease);
+      this.#deps.events.upgradeOver(lease, 'upgrade_lost');
       lease.changed();
     }
   }
@@ -94,15 +97,21 @@ export class Converting {
     }
   }
 
-  async #begin(lease: Lease, signal: AbortSignal): Promise<void> {
+  /** @param asks who only tries stands in no line that others are told of, as with a lease. */
+  async #begin(lease: Lease, asks: 'waits' | 'tries', signal: AbortSignal): Promise<void> {
     // What became of the one before is told first; one that is decided is the one that is asked for.
     if (lease.givingWay || lease.becomesExclusive) return this.#settled(lease, signal);
-    if (lease.upgrading) return;
+    const { upgrade } = lease;
+    if (upgrade !== null) {
+      if (asks === 'waits') upgrade.quiet = false;
+      if (lease.stands) this.#deps.desk.waits(lease);
+      return;
+    }
     if (this.#draining) throw new GatewayError('draining', { detail: 'The gateway is going down.', retryAfterMs: 1_000 });
     const { clock, coordinator } = this.#deps;
     lease.forgetConversion();
     lease.upgradeAskers.delete(POLL);
-    lease.upgrade = { askedMs: clock.monotonicMs(), askedAt: rfc3339(clock.wallMs()) };
+    lease.upgrade = { askedMs: clock.monotonicMs(), askedAt: rfc3339(clock.wallMs()), quiet: asks === 'tries' };
     lease.stands = false;
     if (!coordinator.upgrade(lease)) {
       lease.upgrade = null;
@@ -129,6 +138,7 @@ export class Converting {
     lease.upgrade = null;
     lease.upgradeAskers.delete(POLL);
     this.#deps.coordinator.cancelUpgrade(lease);
+    this.#deps.events.upgradeOver(lease, 'upgrade_given_up');
     // Should the journal refuse, a lease that comes back says that its upgrade is over: so it is.
     if (lease.upgradeKept) this.#kept(caller, lease).catch(() => undefined);
     lease.changed();

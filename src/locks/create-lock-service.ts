@@ -175,9 +175,9 @@ type Parts = ReturnType<typeof buildParts>;
 
 /** What clients ask, over the parts. */
 function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts: Parts) {
-  const { coordination, coordinator, leaseIds, ledger, table, desk, sessions, views, refusals } = parts;
+  const { coordination, coordinator, leaseIds, ledger, table, desk, sessions, views, refusals, events } = parts;
   const assertContact = contactAssertion(coordination);
-  const converting = new Converting({ clock, coordinator, desk, ledger, assertContact });
+  const converting = new Converting({ clock, coordinator, desk, ledger, events, assertContact });
   const gate = new ReconnectGate(clock, random);
   const holding = new Holding({ desk, ledger });
   const acquiring = new Acquiring({

@@ -43,6 +43,24 @@ export class EventRing {
     this.lease(end.reason === 'deadlock' ? 'deadlock' : END_EVENTS[end.state], lease, end.reason, end.cycle ?? null);
   }
 
+  /** The lease asks to become exclusive, and stands before everybody who waits. */
+  upgradeWaits(lease: Lease): void {
+    lease.upgradeAnnounced = true;
+    this.lease('waiting', lease, 'upgrade');
+  }
+
+  upgraded(lease: Lease): void {
+    lease.upgradeAnnounced = false;
+    this.lease('converted', lease, null);
+  }
+
+  /** The lease is held as it was, and waits no more. Not `cancelled`, after which a lease is over; nor told where nobody heard of the wait. */
+  upgradeOver(lease: Lease, reason: string): void {
+    if (!lease.upgradeAnnounced) return;
+    lease.upgradeAnnounced = false;
+    this.lease('converted', lease, reason);
+  }
+
   /** `suspended`, `reconnected`: every watch hears of it. */
   contact(type: 'suspended' | 'reconnected'): void {
     const nothing = { resource: null, leaseRef: null, clientId: null, mode: null, fencingToken: null, reason: null, cycle: null };

@@ -28,6 +28,7 @@ export class GivingWay {
     let failure: GatewayError;
     try {
       await durable;
+      lease.upgradeAnnounced = false;
       events.lease('deadlock', lease, 'deadlock', cycle);
       failure = refuse('deadlock', 'The upgrade waits for somebody who waits for this session.', {
         lease_ref: lease.leaseRef,
@@ -38,6 +39,7 @@ export class GivingWay {
     }
     lease.givingWay = false;
     if (lease.phase !== 'held') return;
+    events.upgradeOver(lease, failure.code);
     lease.failure = failure;
     if (failure.code === 'deadlock') lease.cycle = cycle;
     lease.changed();

@@ -61,9 +61,10 @@ export class Granting {
       await this.reserve(lease.resources, token);
       await ledger.granted(lease, token, 'lease_convert');
       table.tell(lease, { mode: 'exclusive', token });
-      events.lease('converted', lease, null);
+      events.upgraded(lease);
     } catch (thrown) {
       lease.failure = asGatewayError(thrown);
+      events.upgradeOver(lease, lease.failure.code);
       coordinator.downgrade(lease);
     } finally {
       lease.pins -= 1;

@@ -161,9 +161,12 @@ export class LeaseDesk implements LeaseEvents {
   }
   waits(lease: Lease): void {
     if (!lease.stands) lease.standsNow();
-    if (lease.terms.session === null || lease.quiet || lease.announced || lease.phase !== 'waiting') return;
-    lease.announced = true;
-    this.#deps.events.lease('waiting', lease, null);
+    if (lease.terms.session === null) return;
+    if (lease.phase === 'waiting' && !lease.quiet && !lease.announced) {
+      lease.announced = true;
+      this.#deps.events.lease('waiting', lease, null);
+    }
+    if (lease.upgrade?.quiet === false && !lease.upgradeAnnounced) this.#deps.events.upgradeWaits(lease);
   }
 
   refused(lease: Lease, error: GatewayError): void {

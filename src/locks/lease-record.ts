@@ -107,7 +107,9 @@ export class Lease implements Claim, Timed {
   pins = 0;
   decided: DecidedEnd | null = null;
   /** A shared lease asks to become exclusive. */
-  upgrade: { readonly askedMs: number; readonly askedAt: string } | null = null;
+  upgrade: { readonly askedMs: number; readonly askedAt: string; quiet: boolean } | null = null;
+  /** Others were told that its upgrade waits, and not yet what came of that. */
+  upgradeAnnounced = false;
   /** Who asks for its upgrade, and is to be told what became of it. */
   readonly upgradeAskers = new Set<object>();
   /** The journal says that its upgrade waits. */

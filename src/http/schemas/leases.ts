@@ -212,6 +212,7 @@ export const WatchQuery = Type.Object(
 export const EventStream = Type.String({
   description:
     'Server-sent events: waiting, granted, converted, released, expired, breaking, broken, lost, cancelled, deadlock, suspended, reconnected; reset when it cannot be resumed. ' +
+    'waiting with the reason upgrade is a holder that asks to become exclusive; it ends with converted (mode shared and a reason: it was given up, or lost), deadlock, or the end of the lease. ' +
     'data: {"seq","at","resource","lease_ref","client_id","mode","fencing_token","reason","cycle"}; cycle is null but of a deadlock',
 });
 export const WatchHeaders = Type.Object({ 'Last-Event-ID': Type.Optional(Type.String({ description: 'seq of the last event seen' })) });

@@ -150,7 +150,8 @@ describe.each(COORDINATORS)('a deadlock ($coordinator)', ({ LockLab }) => {
     const { cycle } = await lab.lease(mine.leaseId);
     expect(JSON.parse(records[0]?.detail ?? '')).toEqual({ reason: 'deadlock', cycle: cycleMembers(cycle ?? []) });
     const seen: unknown[] = [];
-    while (seen.length < 3) seen.push((await events.next()).value);
+    while (seen.length < 4) seen.push((await events.next()).value);
+    expect(seen.at(-2)).toMatchObject({ type: 'waiting', leaseRef: mine.leaseRef, mode: 'shared', reason: 'upgrade' });
     expect(seen.at(-1)).toMatchObject({ type: 'deadlock', leaseRef: mine.leaseRef, mode: 'shared', reason: 'deadlock', cycle: RING });
     leave.abort();
   });

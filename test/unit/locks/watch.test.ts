@@ -108,6 +108,60 @@ describe.each(COORDINATORS)('a watch ($coordinator)', ({ LockLab }) => {
     stop.abort();
   });
 
+  it('tells that an upgrade waits as it tells of a waiter, and what came of it; of a try nothing', async () => {
+    const lab = new LockLab();
+    const upgrades = async (work: (leaseId: string, other: string, sessionId: string) => Promise<unknown>): Promise<string[]> => {
+      const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 3_600_000, clientId: null });
+      const mine = await lab.acquire(A, { mode: 'shared', sessionId, ttlMs: 3_600_000 });
+      const other = await lab.acquire(A, { mode: 'shared', ttlMs: 3_600_000 });
+      const watch = await follow(lab, ofA);
+      await work(mine.leaseId, other.leaseId, sessionId);
+      await settle();
+      await watch.end();
+      await lab.locks.endAll('lost', null);
+      return watch.seen.flatMap((event) =>
+        event.type !== 'reset' && event.leaseRef === mine.leaseRef ? `${event.type} ${event.mode} ${event.reason}` : [],
+      );
+    };
+    const convert = (leaseId: string, mode: 'shared' | 'exclusive') =>
+      lab.locks.service.convert(anybody, leaseId, mode, new AbortController().signal);
+    const again = (sessionId: string, waitMs: number) => lab.during(lab.acquire(A, { sessionId, waitMs }), 500, 10).catch(() => undefined);
+
+    const granted = async (mine: string, other: string): Promise<void> => {
+      await convert(mine, 'exclusive');
+      await lab.release(other);
+    };
+    expect(await upgrades(granted)).toEqual(['waiting shared upgrade', 'converted exclusive null']);
+    const givenUp = async (mine: string): Promise<void> => {
+      await convert(mine, 'exclusive');
+      await convert(mine, 'shared');
+    };
+    expect(await upgrades(givenUp)).toEqual(['waiting shared upgrade', 'converted shared upgrade_given_up']);
+    const ranOut = (_mine: string, _other: string, sessionId: string) => again(sessionId, 50);
+    expect(await upgrades(ranOut)).toEqual(['waiting shared upgrade', 'converted shared upgrade_given_up']);
+    expect(await upgrades((_mine, _other, sessionId) => again(sessionId, 0))).toEqual([]);
+    const ended = async (mine: string): Promise<void> => {
+      await convert(mine, 'exclusive');
+      await lab.release(mine, { all: true });
+    };
+    expect(await upgrades(ended)).toEqual(['waiting shared upgrade', 'released shared released']);
+    const refusedByJournal = async (mine: string, other: string): Promise<void> => {
+      await convert(mine, 'exclusive');
+      lab.journal.hold();
+      const released = lab.release(other);
+      await settle();
+      lab.journal.failing = 2;
+      lab.journal.release();
+      await released.catch(() => undefined);
+    };
+    expect(await upgrades(refusedByJournal)).toEqual(['waiting shared upgrade', 'converted shared journal_unavailable']);
+    const stopped = async (mine: string): Promise<void> => {
+      await convert(mine, 'exclusive');
+      await lab.locks.endAll('shutdown', null);
+    };
+    expect(await upgrades(stopped)).toEqual(['waiting shared upgrade', 'converted shared upgrade_lost']);
+  });
+
   it('of a prefix and of a session hear what concerns them', async () => {
     const lab = new LockLab();
     const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 5_000, clientId: null });
@@ -163,8 +217,7 @@ describe.each(COORDINATORS)('the list of locks ($coordinator)', ({ LockLab }) =>
   it('R20: shows what a holder and a waiter say they are for, shortened, and nothing else of their metadata', async () => {
     const lab = new LockLab();
     await lab.acquire(A, { metadata: { reason: 'nightly close', note: 'mine alone' } });
-    for (const reason of [`${'x'.repeat(255)}\u{1f600}tail`, 7, ''])
-      await lab.during(lab.acquire(A, { waitMs: 1, metadata: { reason } }), 5, 1);
+    for (const reason of [`${'x'.repeat(255)}\u{1f600}tail`, 7, '']) await lab.during(lab.acquire(A, { waitMs: 1, metadata: { reason } }), 5, 1);
     const { holders, waiters } = await lab.locks.service.lock(A);
     expect(holders.map(({ reason }) => reason)).toEqual(['nightly close']);
     expect(waiters.map(({ reason }) => reason)).toEqual([`${'x'.repeat(255)}\u{1f600}`, null, null]);
