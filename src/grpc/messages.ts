@@ -32,6 +32,7 @@ export interface RecordLockResponse {
   readonly reason: string;
   readonly hold_count: number;
   readonly expires_in_ms: string;
+  readonly hold_expires_in_ms: string;
 }
 
 export interface RenewLockRequest {
@@ -97,6 +98,13 @@ export interface WireEvent {
   readonly fencing_token: string;
   readonly reason: string;
   readonly locks: readonly LockInfo[];
+  readonly cycle: readonly WireCycleMember[];
+}
+
+export interface WireCycleMember {
+  readonly lease_ref: string;
+  readonly client_id: string;
+  readonly waits_for: string;
 }
 
 export interface KeepAliveRequest {

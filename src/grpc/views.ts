@@ -21,6 +21,8 @@ export function leaseMessage(lease: LeaseView): RecordLockResponse {
     reason: lease.reason ?? '',
     hold_count: lease.holdCount,
     expires_in_ms: wholeMs(lease.expiresInMs),
+    // 0 says that there is none.
+    hold_expires_in_ms: lease.holdExpiresInMs === null ? '0' : wholeMs(Math.max(1, lease.holdExpiresInMs)),
   };
 }
 
@@ -39,6 +41,7 @@ export function notAcquired(state: string | null, reason: string): RecordLockRes
     reason,
     hold_count: 0,
     expires_in_ms: '0',
+    hold_expires_in_ms: '0',
   };
 }
 
@@ -58,10 +61,11 @@ export function lockMessage(lock: LockView): LockInfo {
   };
 }
 
-export function eventMessage(event: LockEvent | LockReset): WireEvent {
+/** `visible`: a cycle goes through whatever its members hold, and of what lies outside of the caller's scope the name is left out. */
+export function eventMessage(event: LockEvent | LockReset, visible: (name: string) => boolean): WireEvent {
   const base = { type: event.type.toUpperCase(), seq: String(event.seq), at: epochMs(event.at) };
   const blank = { resource_path: '', lease_ref: '', client_id: '', mode: modeName(null), fencing_token: '0', reason: '' };
-  if (event.type === 'reset') return { ...base, ...blank, locks: event.locks.map(lockMessage) };
+  if (event.type === 'reset') return { ...base, ...blank, locks: event.locks.map(lockMessage), cycle: [] };
   return {
     ...base,
     resource_path: event.resource ?? '',
@@ -71,6 +75,11 @@ export function eventMessage(event: LockEvent | LockReset): WireEvent {
     fencing_token: tokenText(event.fencingToken),
     reason: event.reason ?? '',
     locks: [],
+    cycle: (event.cycle ?? []).map(({ waiterLeaseRef, waiterClientId, resource }) => ({
+      lease_ref: waiterLeaseRef,
+      client_id: waiterClientId ?? '',
+      waits_for: visible(resource) ? resource : '',
+    })),
   };
 }
 

@@ -1,4 +1,5 @@
 import { Metadata, type ServerWritableStream } from '@grpc/grpc-js';
+import { inScope } from '../domain/access.ts';
 import { refuse } from '../domain/errors.ts';
 import { send } from './answer-stream.ts';
 import type { GrpcDeps } from './grpc-deps.ts';
@@ -10,12 +11,14 @@ import { eventMessage } from './views.ts';
 export async function watchLock(deps: GrpcDeps, call: OpenCall, wire: ServerWritableStream<WatchLockRequest, WireEvent>): Promise<void> {
   const { signal } = call;
   const resource = call.resource(wire.request.resource_path, 'read');
-  const events = await deps.events.watch(call.caller(), { of: 'resource', resource }, seqOf(wire.request.from_seq), signal);
+  const caller = call.caller();
+  const visible = (name: string): boolean => inScope(caller.principal, name);
+  const events = await deps.events.watch(caller, { of: 'resource', resource }, seqOf(wire.request.from_seq), signal);
   // The head of the answer: from here on the client knows that it is watching.
   const head = new Metadata();
   head.set('x-request-id', call.requestId);
   wire.sendMetadata(head);
-  for await (const event of events) await send(wire, eventMessage(event), signal);
+  for await (const event of events) await send(wire, eventMessage(event, visible), signal);
   if (signal.aborted) throw signal.reason;
 }
 

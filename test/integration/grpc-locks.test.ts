@@ -84,6 +84,7 @@ describe('AcquireLock', () => {
       reason: 'lock_not_acquired',
       hold_count: 0,
       expires_in_ms: '0',
+      hold_expires_in_ms: '0',
     });
     await client.release({ lease_id: held.lease_id });
   });
@@ -265,8 +266,11 @@ describe('AcquireLock', () => {
 
   it('max_hold_ms ends a lease however it is renewed', async () => {
     const path = fresh();
+    expect((await client.acquire({ resource_path: fresh() })).hold_expires_in_ms).toBe('0');
     const held = await client.acquire({ resource_path: path, max_hold_ms: 1_000 });
     expect(Number(held.expires_in_ms)).toBeLessThanOrEqual(1_000);
+    expect(Number(held.hold_expires_in_ms)).toBeGreaterThan(0);
+    expect(Number(held.hold_expires_in_ms)).toBeLessThanOrEqual(1_000);
     expect(
       await until(async () => refusal(client.renew({ lease_id: held.lease_id })).then((told) => (told.startsWith('answered') ? null : told))),
     ).toBe('FAILED_PRECONDITION lease_not_held');
@@ -466,6 +470,31 @@ describe('WatchLock', () => {
     expect(event.locks).toMatchObject([{ resource_path: path, holders: [{ client_id: 'c' }] }]);
     stream.cancel();
     await client.release({ lease_id: held.lease_id });
+  });
+
+  it('tells the waits of a deadlock', async () => {
+    const [a, b] = [fresh(), fresh()];
+    const seen: WireEvent[] = [];
+    const streams = [a, b].map((path) => client.watch({ resource_path: path }));
+    for (const stream of streams) stream.on('data', (event: WireEvent) => seen.push(event)).on('error', () => undefined);
+    await Promise.all(streams.map((stream) => once(stream, 'metadata')));
+    const one = await client.acquire({ resource_path: a });
+    const two = await client.acquire({ resource_path: b });
+    const waits = [
+      client.acquire({ resource_path: b, client_id: 'one', session_id: one.session_id, wait_blocking: true }, { deadlineMs: 50_000 }),
+      client.acquire({ resource_path: a, client_id: 'two', session_id: two.session_id, wait_blocking: true }, { deadlineMs: 50_000 }),
+    ];
+    await Promise.race(waits).catch(() => undefined);
+    const told = await until(() => seen.find(({ type }) => type === 'DEADLOCK') ?? null);
+    expect([...told.cycle].sort((x, y) => (x.client_id < y.client_id ? -1 : 1))).toEqual([
+      { lease_ref: expect.any(String), client_id: 'one', waits_for: b },
+      { lease_ref: expect.any(String), client_id: 'two', waits_for: a },
+    ]);
+    expect(seen.filter(({ type }) => type === 'GRANTED').every(({ cycle }) => cycle.length === 0)).toBe(true);
+    await client.release({ lease_id: one.lease_id });
+    await client.release({ lease_id: two.lease_id });
+    await Promise.allSettled(waits);
+    for (const stream of streams) stream.cancel();
   });
 
   it('R10: a holder that loses its lease is told, with the reason and its last token', async () => {

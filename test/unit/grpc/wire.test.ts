@@ -9,7 +9,8 @@ const varint = (value: bigint): number[] => {
   return rest < 128n ? [Number(rest)] : [Number(rest % 128n) + 128, ...varint(rest / 128n)];
 };
 const int = (number: number, value: bigint): number[] => [...field(number, 0), ...varint(value)];
-const text = (number: number, value: string): number[] => [...field(number, 2), ...varint(BigInt(Buffer.byteLength(value))), ...Buffer.from(value)];
+const nested = (number: number, bytes: readonly number[]): number[] => [...field(number, 2), ...varint(BigInt(bytes.length)), ...bytes];
+const text = (number: number, value: string): number[] => nested(number, [...Buffer.from(value)]);
 
 describe('RecordLockRequest', () => {
   const type = messageType('fencegate.v1.RecordLockRequest');
@@ -60,7 +61,7 @@ describe('RecordLockRequest', () => {
 describe('RecordLockResponse', () => {
   const type = messageType('fencegate.v1.RecordLockResponse');
 
-  it('has its twelve fields under their numbers, and the largest token without loss', () => {
+  it('has its thirteen fields under their numbers, and the largest token without loss', () => {
     const message = {
       acquired: true,
       acquired_znode_path: '/locks/v/a/_c_1',
@@ -74,6 +75,7 @@ describe('RecordLockResponse', () => {
       reason: 'why',
       hold_count: 2,
       expires_in_ms: '29999',
+      hold_expires_in_ms: '59999',
     };
     const bytes = [
       ...int(1, 1n),
@@ -88,6 +90,7 @@ describe('RecordLockResponse', () => {
       ...text(10, 'why'),
       ...int(11, 2n),
       ...int(12, 29_999n),
+      ...int(13, 59_999n),
     ];
     expect([...type.serialize(message)]).toEqual(bytes);
     expect(type.deserialize(Buffer.from(bytes))).toEqual(message);
@@ -167,6 +170,7 @@ describe('the other messages', () => {
         fencing_token: '8',
         reason: 'w',
         locks: [],
+        cycle: [{ lease_ref: 'l', client_id: 'd', waits_for: 'v/b' }],
       },
       [
         ...int(1, 6n),
@@ -178,6 +182,7 @@ describe('the other messages', () => {
         ...int(7, 2n),
         ...int(8, 8n),
         ...text(9, 'w'),
+        ...nested(11, [...text(1, 'l'), ...text(2, 'd'), ...text(3, 'v/b')]),
       ],
     ],
   ];
