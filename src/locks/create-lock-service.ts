@@ -148,6 +148,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
     ...contactWith(coordination),
     figures: () => figures.read(),
     async restore(start, { above, comeBack }) {
+      await leaseIds.begin(start, journal);
       coordination.raiseAbove(above);
       coordination.raiseAbove(start.highestMark() ?? 0n);
       await restoreLocks(

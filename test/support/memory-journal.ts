@@ -37,6 +37,7 @@ export class MemoryJournal implements Journal, RefusalLog {
   readonly endedSessions = new Map<string, EndedSession>();
   readonly lockDelays = new Map<string, number>();
   readonly breaks = new Map<string, AnnouncedBreak>();
+  readonly meta = new Map<string, string | null>();
   /** Announced breaks without their last word. */
   readonly pending = new Set<string>();
   /** Units are refused while this is true, or once for each number of it. */
@@ -93,7 +94,7 @@ export class MemoryJournal implements Journal, RefusalLog {
       journalUuid: 'j',
       gatewayUuid: 'g',
       markedAsBackup: false,
-      meta: () => null,
+      meta: (name) => this.meta.get(name) ?? null,
       incarnations: () => [],
       unsettledIntents: () => [],
       newestIntents: () => [],
@@ -190,6 +191,7 @@ export class MemoryJournal implements Journal, RefusalLog {
       for (const { operationId } of op.announced.leases) this.pending.add(operationId);
       for (const record of op.records) this.#append(record);
     } else if (op.op === 'break_gone') this.breaks.delete(op.resourceKey);
+    else if (op.op === 'meta_put') this.meta.set(op.name, op.value);
     else if (op.op === 'lease_put') this.leases.set(op.lease.leaseRef, op.lease);
     else if (op.op === 'session_put') this.sessions.set(op.session.sessionRef, op.session);
     else if (op.op === 'session_end') {

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { FakeClock } from '../../support/fake-clock.ts';
 import { anybody, LockLab, resource } from '../../support/lock-lab.ts';
+import { MemoryJournal } from '../../support/memory-journal.ts';
+import { ZookeeperLab } from '../../support/zookeeper-lab.ts';
 
 const A = resource('a');
 
@@ -60,5 +63,38 @@ describe('a restart after the wall clock was set', () => {
     // Of this process, and withdrawn: nobody lost it.
     const own = await after.during(after.acquire(A, { waitMs: 1 }), 10, 1);
     expect((await after.lease(own.leaseId)).state).toBe('waiting');
+  });
+
+  it.each([
+    ['back', -7_200_000],
+    ['ahead', 7_200_000],
+  ])('answers a waiter of each earlier start with lost over ZooKeeper, too, when the wall clock was set %s before each', async (_, jumpMs) => {
+    const [journal, clock] = [new MemoryJournal(), new FakeClock()];
+    const started = async (seed: number): Promise<ZookeeperLab> => {
+      const lab = new ZookeeperLab({ journal, clock, seed });
+      await lab.locks.restore(journal.crash(), { above: 0n, comeBack: false });
+      return lab;
+    };
+    const waiters: string[] = [];
+    for (const seed of [1, 2, 3]) {
+      const lab = await started(seed);
+      for (const leaseId of waiters) expect(await lab.lease(leaseId)).toMatchObject({ state: 'lost', reason: 'lost' });
+      await lab.acquire(A);
+      waiters.push((await lab.during(lab.acquire(A, { waitMs: 1 }), 10, 1)).leaseId);
+      lab.locks.stop();
+      clock.jumpWall(jumpMs);
+      clock.advance(1_000);
+    }
+  });
+
+  it('knows no lease of a gateway over the same ensemble that began later', async () => {
+    const clock = new FakeClock();
+    const lab = new ZookeeperLab({ clock, seed: 1 });
+    await lab.locks.restore(lab.journal.crash(), { above: 0n, comeBack: false });
+    clock.advance(1_000);
+    const other = new ZookeeperLab({ clock, seed: 2 });
+    await other.acquire(A);
+    const waiter = await other.during(other.acquire(A, { waitMs: 1 }), 10, 1);
+    await expect(lab.lease(waiter.leaseId)).rejects.toMatchObject({ code: 'lease_not_found' });
   });
 });
