@@ -5,6 +5,7 @@ import { type ErrorCode, type GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { announcesBody, currentRequest, exchangeOf } from './exchange.ts';
 import { lingeringClose } from './lingering-close.ts';
+import { afterLast } from './one-at-a-time.ts';
 import { problemOf } from './problem.ts';
 import { ANY_METHOD } from './route-table.ts';
 
@@ -26,7 +27,8 @@ const METHOD = /^([A-Z]{3,16}) /;
 
 /**
  * What the HTTP parser could not read. In the middle of a body the running request is told, and gives its own answer;
- * otherwise the same problem document as everywhere goes out on the raw socket.
+ * otherwise the same problem document as everywhere goes out on the raw socket, behind the answers to what was sent whole before it: a client must
+ * not read a refusal of something else as that of its write.
  */
 export function clientErrorHandler(clock: Clock, newRequestId: () => string, refused: (refusal: EarlyRefusal) => void) {
   const answered = new WeakSet<Socket>();
@@ -38,11 +40,13 @@ export function clientErrorHandler(clock: Clock, newRequestId: () => string, ref
     }
     if (breaksRunningBody(socket, framingFault(error.code))) return;
     answered.add(socket);
-    const requestId = newRequestId();
-    const { code, detail } = verdict(error);
-    const method = METHOD.exec(startOf(error.rawPacket))?.[1] ?? null;
-    refused({ code, requestId, remoteAddress: socket.remoteAddress ?? '', method });
-    lingeringClose(socket, clock, rawAnswer(refuse(code, detail), requestId));
+    afterLast(socket, () => {
+      const requestId = newRequestId();
+      const { code, detail } = verdict(error);
+      const method = METHOD.exec(startOf(error.rawPacket))?.[1] ?? null;
+      refused({ code, requestId, remoteAddress: socket.remoteAddress ?? '', method });
+      if (socket.writable) lingeringClose(socket, clock, rawAnswer(refuse(code, detail), requestId));
+    });
   };
 }
 
@@ -52,9 +56,11 @@ export function clientErrorHandler(clock: Clock, newRequestId: () => string, ref
  */
 export function tunnelRefusal(clock: Clock, newRequestId: () => string) {
   const allow = ANY_METHOD;
-  return (_request: unknown, socket: Socket): void => {
-    lingeringClose(socket, clock, rawAnswer(refuse('method_not_allowed', `Allowed here: ${allow.join(', ')}.`, { allow }), newRequestId()));
-  };
+  return (_request: unknown, socket: Socket): void =>
+    afterLast(socket, () => {
+      const refusal = refuse('method_not_allowed', `Allowed here: ${allow.join(', ')}.`, { allow });
+      lingeringClose(socket, clock, rawAnswer(refusal, newRequestId()));
+    });
 }
 
 /** True when a request on this socket is still being answered: it learns that its body will not come. */

@@ -32,3 +32,13 @@ export function inTurn(socket: Socket, response: ServerResponse, start: () => vo
     if (!socket.destroyed) start();
   });
 }
+
+/** `run` comes once every request of the connection is answered; at once when none is under way, and never when the connection ends before. */
+export function afterLast(socket: Socket, run: () => void): void {
+  const last = lines.get(socket)?.last;
+  if (last === undefined || last.closed) run();
+  else
+    last.once('close', () => {
+      if (!socket.destroyed) run();
+    });
+}

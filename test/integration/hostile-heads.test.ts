@@ -1,8 +1,11 @@
-import { readdirSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { GatewayClient, jsonOf } from '../support/gateway-client.ts';
 import { RawConnection } from '../support/raw-http.ts';
 import { ask, rawVerdict } from '../support/raw-request.ts';
+import { until } from '../support/until.ts';
 
 /** Heads of requests that a library would not send: nothing in them may make a condition, a token or a length disappear. */
 
@@ -93,6 +96,30 @@ describe('hostile heads', () => {
     expect([read.status, read.body]).toEqual([200, 'new']);
     expect(rawVerdict(await one.answer())).toBe('204');
     expect(readdirSync(gateway.volume)).not.toContain('order');
+  });
+
+  it.each([
+    ['surplus bytes in the same packet', 'abcdefg\r\n\r\n', '', '400 invalid_request'],
+    ['surplus bytes a moment later', 'abc', 'defg\r\n\r\n', '400 invalid_request'],
+    ['a request that is not HTTP', 'abc', 'NONSENSE\r\n\r\n', '400 invalid_request'],
+    ['a tunnel', 'abc', 'CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n', '405 method_not_allowed'],
+  ])('B1: a write that came whole gets its own answer first, whatever comes behind it: %s', async (name, body, later, refusal) => {
+    const path = `v/behind-${name.replaceAll(' ', '-')}`;
+    const client = new GatewayClient(gateway.url);
+    onTestFinished(() => client.close());
+    // While somebody holds the lock the write waits, so that what comes behind it comes before its answer.
+    const { lease_id } = await client.lease(path);
+    const one = connection();
+    one.send(request([`PUT /v1/files/${path} HTTP/1.1`, 'Host: localhost', 'Content-Length: 3', 'X-Lock-Wait-Ms: 60000'], body));
+    await until(async () => (jsonOf<{ queue_length: number }>(await client.send('GET', `/v1/locks/${path}`)).queue_length === 1 ? true : null));
+    if (later !== '') one.send(later);
+    await until(async () => (one.socket.bytesWritten > 0 && one.socket.writableLength === 0 ? true : null));
+    await client.send('DELETE', `/v1/leases/${lease_id}`);
+    const written = await one.answer();
+    expect([rawVerdict(written), written.headers['x-operation-id']]).toEqual(['201', expect.any(String)]);
+    expect(rawVerdict(await one.answer())).toBe(refusal);
+    await one.until(() => one.ended);
+    expect(readFileSync(join(gateway.volume, path.slice(2)), 'utf8')).toBe('abc');
   });
 
   it('a time to live of any number is refused with the bounds', async () => {
