@@ -12,7 +12,7 @@ export interface RequestState {
   /** Unset until authentication. */
   principal: Principal | null;
   /** What the request is about, once named; for the audit record of a refusal. */
-  subject: { readonly volume: string; readonly path: string } | null;
+  subject: { readonly volume: string; readonly path: string | null } | null;
   /** The write gateway or the lock service has it, and audits its refusals itself from here on. */
   handedOver: boolean;
   /** A refusal for the caller's role that waits until the body has named what it is about; it stands whatever the body is. */

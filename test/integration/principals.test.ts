@@ -228,6 +228,10 @@ describe('a refused principal', () => {
       ['writer', 'v', 1, 403],
     ]);
     expect(await forbidden({ action: 'doctor_fix' })).toMatchObject([{ principal: 'reader', count: 1 }]);
+    for (const path of ['/v1/admin/fences/rebase', '/v1/admin/volumes/v/adopt'])
+      expect(verdictOf(await as('reader').post(path, { reason: 'r' }))).toBe('403 forbidden');
+    expect(await forbidden({ action: 'fence_rebase' })).toMatchObject([{ volume: null, path: null }]);
+    expect(await forbidden({ action: 'volume_adopt' })).toMatchObject([{ volume: 'v', path: null }]);
     expect(await forbidden({ action: 'lease_break', principal: 'rival' })).toMatchObject([{ path: null }, { path: 'mine' }]);
     expect(await forbidden({ action: 'lease_refuse', path: 'one' })).toMatchObject([{ principal: 'reader', volume: 'v' }]);
   });

@@ -7,6 +7,7 @@ import { roleRefusal } from '../../domain/access.ts';
 import { GatewayError, refuse } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { subjectFromText } from '../../domain/named-resource.ts';
+import { isVolumeName } from '../../domain/resource.ts';
 import type { HttpDeps, TlsPeer } from '../http-deps.ts';
 import type { RequestState } from '../request-state.ts';
 import { namedTarget } from '../request-target.ts';
@@ -41,7 +42,7 @@ export const admission = fp(
       const refusal = roleRefusal(request.state.principal, request.routeOptions.config.access ?? 'any');
       if (refusal === null) return;
       if (request.routeOptions.config.namedBy === undefined) {
-        request.state.subject = subjectOf(request.originalUrl);
+        request.state.subject = subjectOf(request);
         throw refusal;
       }
       request.state.roleRefusal = refusal;
@@ -93,9 +94,13 @@ function peerOf(request: FastifyRequest): TlsPeer | null {
 }
 
 /** What the URL names, for the record of a refusal that comes before the route has named it. */
-function subjectOf(target: string): RequestState['subject'] {
+function subjectOf({ originalUrl, params, routeOptions }: FastifyRequest): RequestState['subject'] {
+  if (routeOptions.url?.includes('/:volume/') !== true) {
+    const { name } = params as { readonly name?: string };
+    return name !== undefined && isVolumeName(name) ? { volume: name, path: null } : null;
+  }
   try {
-    const { volume, segments } = namedTarget(target);
+    const { volume, segments } = namedTarget(originalUrl);
     return { volume, path: segments.join('/') };
   } catch {
     // Not a resource, or not a valid one: the record is about the principal alone.
