@@ -20,7 +20,12 @@ export function isInvalidArgument(thrown: unknown): thrown is TypeError | RangeE
 }
 
 export function wrongKind(name: string, expected: string, value: unknown): TypeError {
-  return Object.assign(new TypeError(`${name} must be ${expected}; got ${kindOf(value)}`), { code: CODE });
+  return notMeant(`${name} must be ${expected}; got ${kindOf(value)}`);
+}
+
+/** For what is wrong with a value beside its kind. */
+export function notMeant(message: string): TypeError {
+  return Object.assign(new TypeError(message), { code: CODE });
 }
 
 /** Options that are absent or `undefined` are not looked at; a name that is none, such as a misspelt one, is refused rather than passed over. */
@@ -29,8 +34,7 @@ export function checkOptions<T extends object>(options: T, checks: Checks<T>, na
   const known: Readonly<Record<string, Check | undefined>> = checks;
   for (const [key, value] of Object.entries(options)) {
     const check = Object.hasOwn(known, key) ? known[key] : undefined;
-    if (check === undefined)
-      throw Object.assign(new TypeError(`there is no option ${key}; there are ${Object.keys(checks).join(', ')}`), { code: CODE });
+    if (check === undefined) throw notMeant(`there is no option ${key}; there are ${Object.keys(checks).join(', ')}`);
     if (value !== undefined) check(value, key);
   }
 }

@@ -10,6 +10,7 @@ import {
   headerText,
   jsonObject,
   leaseMode,
+  notMeant,
   object,
   pageLimit,
   priority,
@@ -27,6 +28,7 @@ import type { ConvertOptions } from './lease-standing.ts';
 import type { UploadFile } from './multipart-body.ts';
 import type { ClientTls } from './own-fetch.ts';
 import type { AuditFilter, LockFilter, OperationKey } from './queries.ts';
+import { tlsProblem } from './tls-material.ts';
 import type { RenewOptions, UnattendedLeaseOptions } from './unattended-leases.ts';
 import type { AppendOptions, BodyOptions, PutOptions, TransferOptions, UploadOptions, WriteOptions } from './write-options.ts';
 
@@ -45,6 +47,8 @@ export const CLIENT_OPTIONS: Checks<FencegateClientOptions> = {
     checkOptions(value as ClientTls, TLS, name);
     const { cert, key } = value as ClientTls;
     if ((cert === undefined) !== (key === undefined)) throw wrongKind(name, 'cert and key together', value);
+    const problem = tlsProblem(value as ClientTls, { ca: `${name}.ca`, cert: `${name}.cert`, key: `${name}.key` });
+    if (problem !== null) throw notMeant(problem);
   },
   clientId: headerText,
   sessionTtlMs: wholeNumber,

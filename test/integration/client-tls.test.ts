@@ -116,7 +116,7 @@ describe('the command line', () => {
     expect([code, stderr, stdout]).toEqual([0, '', expect.stringMatching(/token \d+\nby certificate$/)]);
   });
 
-  it('says 77 to a stranger and to a role that is not enough, and 1 for a file that is not there', async () => {
+  it('says 77 to a stranger and to a role that is not enough, and 64 for a file that is none', async () => {
     const stranger = await cli(mutual.url, files('stranger')).run('ls');
     expect([stranger.code, stranger.stderr]).toEqual([77, expect.stringContaining('unauthenticated')]);
     const looker = cli(plain.url, { FENCEGATE_AUTH_TOKEN: bearerOf('looker') });
@@ -134,9 +134,7 @@ describe('the command line', () => {
       expect([command, code]).toEqual([command, 77]);
       expect(stderr).toMatch(/^fencegate: forbidden: .*\nfencegate: next: /);
     }
-    expect(await cli(plain.url, { FENCEGATE_CA_FILE: 'nowhere.pem' }).run('ls')).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('nowhere.pem'),
-    });
+    const nowhere = await cli(plain.url, { FENCEGATE_CA_FILE: '.' }).run('ls');
+    expect(nowhere).toEqual({ code: 64, stdout: '', stderr: 'fencegate: FENCEGATE_CA_FILE: . cannot be read (EISDIR)\n' });
   });
 });
