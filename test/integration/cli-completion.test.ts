@@ -43,6 +43,11 @@ const ZSH = "zstyle ':completion:*' list-prompt ''; setopt no_beep";
 const SHELLS = [
   { name: 'bash', command: 'bash --norc --noprofile -i', setUp: () => `${SHOWS}; bind 'set bell-style none'; source ${directory}/completion.bash` },
   {
+    name: 'bash that breaks no words at =',
+    command: 'bash --norc --noprofile -i',
+    setUp: () => `${SHOWS}; COMP_WORDBREAKS="\${COMP_WORDBREAKS//=}"; bind 'set bell-style none'; source ${directory}/completion.bash`,
+  },
+  {
     name: 'zsh, evaluated',
     command: 'zsh -f -i',
     setUp: () => `${SHOWS}; ${ZSH}; autoload -Uz compinit && compinit -u -D; source ${directory}/completion.zsh`,
@@ -68,6 +73,12 @@ const TYPED: readonly (readonly [typed: string, becomes: string])[] = [
   // The value of an option is no subcommand.
   ['exec --lock lock --gr', '<exec><--lock><lock><--grace>'],
   ['lock list --state w', '<lock><list><--state><waiting>'],
+  // The value may follow its option in the same word.
+  ['lock list --state=w', '<lock><list><--state=waiting>'],
+  ['audit --outcome=rej', '<audit><--outcome=rejected>'],
+  ['ls --auth-token-file=quart', '<ls><--auth-token-file=quarter-figures.csv>'],
+  ['exec --lock=lock --gr', '<exec><--lock=lock><--grace>'],
+  ['exec --lock=demo/a -- close-th', '<exec><--lock=demo/a><--><close-the-quarter>'],
   ['completion f', '<completion><fish>'],
   ['put quart', '<put><quarter-figures.csv>'],
   ['ls --auth-token-file quart', '<ls><--auth-token-file><quarter-figures.csv>'],

@@ -5,11 +5,14 @@ import { shellCases } from './shell-cases.ts';
 export function bashScript(commands: readonly Completed[]): string {
   return `# eval "$(fencegate completion bash)", or keep it in /etc/bash_completion.d
 ${shellCases(commands)}_fencegate() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" path='' value='' word index
+  local current="\${COMP_WORDS[COMP_CWORD]}" path='' value='' before='' word index
   COMPREPLY=()
   for ((index = 1; index < COMP_CWORD; index++)); do
     word="\${COMP_WORDS[index]}"
-    if [[ -n $value ]]; then
+    if [[ $word == = ]]; then
+      # Of --option=value bash makes three words.
+      continue
+    elif [[ -n $value ]]; then
       value=''
     elif [[ $word == -- ]]; then
       ((index + 1 == COMP_CWORD)) && COMPREPLY=($(compgen -c -- "$current"))
@@ -20,10 +23,18 @@ ${shellCases(commands)}_fencegate() {
       path="\${path:+$path }$word"
     fi
   done
+  [[ $current == = ]] && current=''
+  # Where = is taken out of COMP_WORDBREAKS they are one.
+  if [[ -z $value && $current == --*=* ]]; then
+    before="\${current%%=*}="
+    value="$(_fencegate_value "\${path:+$path }\${current%%=*}")"
+    value="\${value:-:text}"
+    current="\${current#*=}"
+  fi
   case $value in
-    :file) ;;
+    :file) [[ -n $before ]] && COMPREPLY=($(compgen -P "$before" -f -- "$current")) ;;
     :text) compopt +o default ;;
-    ?*) COMPREPLY=($(compgen -W "$value" -- "$current")) ;;
+    ?*) COMPREPLY=($(compgen -P "$before" -W "$value" -- "$current")) ;;
     *)
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W "$(_fencegate_options "$path")" -- "$current"))

@@ -23,6 +23,11 @@ ${shellCases(commands)}_fencegate() {
     fi
   done
   local -a known
+  if [[ -z $value && $PREFIX == --*=* ]]; then
+    value=$(_fencegate_value "\${command_path:+$command_path }\${PREFIX%%=*}")
+    compset -P 1 '*='
+    : \${value:=:text}
+  fi
   case $value in
     :file) _files ;;
     :text) return 1 ;;
