@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EXIT, exitCodeOfSignal } from './exit-codes.ts';
 import { saysOf } from './local-failure.ts';
+import { watchReader } from './reader-watch.ts';
 
 /** Standard output takes no more: nobody reads it, its disk is full, its terminal is gone. */
 export class OutputFailed extends Error {
@@ -24,6 +25,11 @@ export const outputFailed: AbortSignal = failed.signal;
 /** Without a listener the error would end the process as one that nobody caught. */
 export function outliveStandardOutput(): void {
   process.stdout.on('error', (error) => failed.abort(new OutputFailed(error)));
+}
+
+/** For whoever waits with nothing to put out: that nobody reads any more counts as it does at a write. Returns what ends that. */
+export function noticeUnread(): () => void {
+  return watchReader(() => failed.abort(new OutputFailed(Object.assign(new Error('nobody reads standard output'), { code: 'EPIPE' }))));
 }
 
 /** Resolves when what was put out is written, however slow its reader is, or cannot be: a process that ends takes with it what still waits. */

@@ -109,6 +109,12 @@ describe('standard output', () => {
     const { status, stderr } = shell('node "$FENCEGATE" ls v/many/ --json | true');
     expect([status, stderr]).toEqual([141, '']);
   });
+
+  it('that nobody reads any more ends a command also while it has nothing to write', () => {
+    // The one record is read, and nothing is asked for again before the day is over.
+    const { status, stdout, stderr } = shell('timeout 60 node "$FENCEGATE" audit v/there --limit 1 --follow --json --every 24h | head -1');
+    expect([status, stdout.split('\n').length, stderr]).toEqual([141, 2, '']);
+  });
 });
 
 describe('what goes wrong is said with what to do next', () => {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AuditAction, AuditOutcome, AuditRecord } from '../../client/contract/answers.ts';
 import type { ErrorCode } from '../../client/contract/codes.ts';
+import { FencegateError } from '../../client/errors.ts';
 import type { FencegateClient } from '../../client/fencegate-client.ts';
 import type { AuditFilter } from '../../client/queries.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -10,7 +11,9 @@ import { isUnavailable } from '../failure.ts';
 import { Interrupted } from '../interruptible.ts';
 import { printable } from '../printable.ts';
 import { outJson } from '../screen.ts';
+import { noticeUnread } from '../standard-output.ts';
 import { outTable } from '../table.ts';
+import { UsageError } from '../usage-error.ts';
 
 export interface AuditFlags extends ConnectionFlags {
   readonly json?: boolean;
@@ -44,10 +47,15 @@ const WIDTHS = [8, 24, 13, 32, 9, 20, 12, 20, 8];
 
 /** The newest records, oldest of them first, as one reads a log. With `--follow` what comes then, until SIGINT. */
 export function showAudit(context: CommandContext, place: string | undefined, flags: AuditFlags): Promise<number> {
+  if (flags.follow === true && flags.until !== undefined)
+    throw new UsageError('--follow goes on with what comes, and --until ends: leave one of them away');
+  if (flags.follow === true && flags.verify === true)
+    throw new UsageError('--verify looks at the log once, and --follow goes on: leave one of them away');
   return withClient(context, flags, async (client, signal) => {
     if (flags.verify === true) return verify(context, client, signal, flags);
     const filter = filterOf(place, flags, signal);
     const newest = await after(client, filter, 0, flags.limit);
+    if (newest.length === 0) await assertVolume(client, filter);
     if (flags.json === true) for (const record of newest) outJson(context.screen, record);
     else if (flags.follow === true) for (const line of [HEAD, ...newest.map(cells)]) context.screen.out(fixedLine(line));
     else await outTable(context.screen, HEAD, newest.map(cells));
@@ -78,6 +86,7 @@ async function follow(context: CommandContext, client: FencegateClient, filter: 
       return [];
     }
   };
+  const unwatch = noticeUnread();
   try {
     for (;;) {
       await delay(waitMs, undefined, signal === undefined ? {} : { signal });
@@ -89,7 +98,20 @@ async function follow(context: CommandContext, client: FencegateClient, filter: 
     }
   } catch (thrown) {
     if (!(signal?.reason instanceof Interrupted)) throw thrown;
+  } finally {
+    unwatch();
   }
+}
+
+/**
+ * Throws `volume_not_found`. The gateway shows the records of a volume that it had once, so it does not judge the name; where it has neither, the name
+ * is a wrong one.
+ */
+async function assertVolume(client: FencegateClient, { volume, signal }: AuditFilter): Promise<void> {
+  if (volume === undefined) return;
+  const volumes = await client.volumes(signal === undefined ? {} : { signal });
+  if (volumes.some(({ name }) => name === volume)) return;
+  throw new FencegateError('volume_not_found', { detail: `There is no volume ${volume}, and no record of one that fits.` });
 }
 
 /** Records after `seq`, oldest first. Read backwards from the newest, by sequence: times may repeat and go back. */
