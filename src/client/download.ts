@@ -81,14 +81,24 @@ export class FileDownload implements AsyncIterable<Uint8Array> {
   }
 
   /**
-   * Writes a file of this machine, replacing it. Rejects as `bytes` does, or with the error of the file system; the file is then incomplete.
+   * Writes a file of this machine, replacing it. Rejects as `bytes` does, or with the error of the file system, whose `path` is this file; the file is
+   * then incomplete.
    *
    * @example
    * const download = await client.get('scans/0001.tif');
    * await download.saveTo('/tmp/scan.tif');
    */
   async saveTo(path: string): Promise<void> {
-    await pipeline(this.stream(), createWriteStream(path), this.#signal === undefined ? {} : { signal: this.#signal });
+    const file = createWriteStream(path);
+    const failures: unknown[] = [];
+    file.on('error', (error) => failures.push(error));
+    try {
+      await pipeline(this.stream(), file, this.#signal === undefined ? {} : { signal: this.#signal });
+    } catch (thrown) {
+      // A write that fails, as on a disk that is full, does not say of which file.
+      if (thrown instanceof Error && failures.includes(thrown) && !('path' in thrown)) Object.assign(thrown, { path });
+      throw thrown;
+    }
   }
 
   /**

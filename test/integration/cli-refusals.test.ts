@@ -11,6 +11,7 @@ const lab = commandLineSuite();
 
 beforeAll(() => {
   writeFileSync(join(lab.directory, 'a.txt'), 'a');
+  mkdirSync(join(lab.directory, 'taken/there'), { recursive: true });
 });
 
 const contentOf = async (resource: string): Promise<string> => (await lab.client.get(resource)).text();
@@ -174,6 +175,38 @@ describe('what goes wrong is said with what to do next', () => {
       ['lock', 'break', 'v/free', '--reason', 'x'],
       1,
       /^fencegate: v\/free is free: nobody holds it.*\nfencegate: next: fencegate lock list/,
+    ],
+    [
+      'records that never end, up to a time',
+      ['audit', '--follow', '--until', '2030-01-01T00:00:00Z'],
+      64,
+      /^fencegate: --follow goes on with what comes, and --until ends: leave one of them away\n$/,
+    ],
+    ['records that never end, and their chain', ['audit', '--follow', '--verify'], 64, /^fencegate: --verify .* leave one of them away\n$/],
+    [
+      'records of a volume that is none',
+      ['audit', 'nowhere/x'],
+      1,
+      /^fencegate: volume_not_found: There is no volume nowhere, and no record of one that fits\.\nfencegate: next: fencegate ls shows the volumes\n$/,
+    ],
+    ['records of a volume that is none, as they come', ['audit', 'nowhere', '--follow', '--json'], 1, /^fencegate: volume_not_found: /],
+    [
+      'a local disk that is full',
+      ['get', 'v/there', '/dev/full'],
+      1,
+      /^fencegate: \/dev\/full: no room left \(ENOSPC\)\nfencegate: next: make room, or name another place\n$/,
+    ],
+    [
+      'a directory where the local file goes',
+      ['get', 'v/there', 'taken'],
+      1,
+      /^fencegate: taken\/there: is a directory \(EISDIR\)\nfencegate: next: name a file\n$/,
+    ],
+    [
+      'a file in the way to the local one',
+      ['get', 'v/there', 'a.txt/there'],
+      1,
+      /^fencegate: a\.txt\/there: a part of the path is no directory \(ENOTDIR\)\nfencegate: next: name a path/,
     ],
     ['a command that is none', ['lokc'], 64, /^fencegate: unknown command 'lokc'\n\(Did you mean lock\?\)\n/],
     ['an option that is none', ['ls', '--jsn'], 64, /^fencegate: unknown option '--jsn'\n\(Did you mean --json\?\)\n/],

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { lstat, rename, rm, stat } from 'node:fs/promises';
+import { lstat, open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Entry } from '../../client/contract/answers.ts';
@@ -29,6 +29,8 @@ export interface MoveFlags extends WriteFlags {
   readonly force?: boolean;
 }
 
+/** The bytes that were written are not there. */
+const NOT_KEPT: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EIO', 'ESTALE']);
 const STANDARD_STREAM = '-';
 /** Opened by this name it would be emptied where it is a file, and the result would stand in it. */
 const STANDARD_OUTPUT = '/dev/stdout';
@@ -88,10 +90,24 @@ async function save(download: FileDownload, local: string): Promise<void> {
   const part = join(dirname(local), `.${basename(local)}.${randomUUID()}.part`);
   try {
     await download.saveTo(part);
+    await flush(part);
     await rename(part, local);
   } catch (thrown) {
-    await rm(part, { force: true });
+    // Where it cannot be removed, it could not be made either, and why is told.
+    await rm(part, { force: true }).catch(() => undefined);
     throw ofLocal(thrown, part, local);
+  }
+}
+
+/** A file system over a network may say only now that it has no room. One that has no such call at all says something else, which is no failure. */
+async function flush(path: string): Promise<void> {
+  const file = await open(path, 'r+');
+  try {
+    await file.sync();
+  } catch (thrown) {
+    if (thrown instanceof Error && 'code' in thrown && NOT_KEPT.has(String(thrown.code))) throw Object.assign(thrown, { path });
+  } finally {
+    await file.close();
   }
 }
 
