@@ -8,8 +8,7 @@ const ENOUGH = 'release what is not needed any more, and try again later';
 
 /** What to do next, as far as the code alone tells; `null` for what no command can meet. */
 export const ADVICE: Readonly<Record<FencegateErrorCode, string | null>> = {
-  gateway_unreachable:
-    'check that the gateway runs, and FENCEGATE_URL or --gateway, http or https, too; what became of a write that was under way is in the audit log',
+  gateway_unreachable: 'check that the gateway runs, and FENCEGATE_URL or --gateway, http or https, too',
   unexpected_answer: 'check FENCEGATE_URL or --gateway: what answers there is no Fencegate gateway',
   unauthenticated: 'set FENCEGATE_AUTH_TOKEN to a token that this gateway knows, or name a file that holds one with --auth-token-file',
   forbidden: 'ask an administrator for the role or the path scope',

@@ -1,11 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
-import type { ClientEventListener } from '../client/client-events.ts';
+import type { FencegateClientOptions } from '../client/client-options.ts';
 import { isFencegateError } from '../client/errors.ts';
 import type { FencegateClient } from '../client/fencegate-client.ts';
 import type { ClientEnvironment } from '../client/from-environment.ts';
 import type { CommandContext } from './command-context.ts';
-import { interruptible } from './interruptible.ts';
+import { Interrupted, interruptible } from './interruptible.ts';
 import { UsageError } from './usage-error.ts';
 
 /** The flags of every command that talks to a gateway. */
@@ -46,16 +47,34 @@ function userName(): string {
   }
 }
 
+type Work<T> = (client: FencegateClient, signal: AbortSignal) => Promise<T>;
+
 /**
  * Runs `work` with a client, which is closed afterwards. `signal` aborts at SIGINT or SIGTERM. Rejects with what `work` throws, `UsageError`, or
  * `Interrupted`.
  */
-export async function withClient<T>(
-  { environment }: CommandContext,
-  flags: ConnectionFlags,
-  work: (client: FencegateClient, signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const client = await openClient(environment, flags);
+export function withClient<T>({ environment }: CommandContext, flags: ConnectionFlags, work: Work<T>): Promise<T> {
+  return withOpenClient(() => openClient(environment, flags), work);
+}
+
+/** The same for what changes something there: its orders have one request id, by which an `Interrupted` tells how to find what became of them. */
+export async function withOrder<T>({ environment }: CommandContext, flags: ConnectionFlags, work: Work<T>): Promise<T> {
+  const orderId = randomUUID();
+  let isSent = false;
+  const requestId = (method: string): string => {
+    if (method === 'GET') return randomUUID();
+    isSent = true;
+    return orderId;
+  };
+  try {
+    return await withOpenClient(() => openClient(environment, flags, { requestId }), work);
+  } catch (thrown) {
+    throw thrown instanceof Interrupted && isSent ? thrown.during(orderId) : thrown;
+  }
+}
+
+async function withOpenClient<T>(open: () => Promise<FencegateClient>, work: Work<T>): Promise<T> {
+  const client = await open();
   let reached = true;
   try {
     return await interruptible((signal) => work(client, signal));
@@ -68,13 +87,14 @@ export async function withClient<T>(
 }
 
 /** Throws `UsageError`. */
-export async function openClient(environment: ClientEnvironment, flags: ConnectionFlags, onEvent?: ClientEventListener): Promise<FencegateClient> {
+export async function openClient(
+  environment: ClientEnvironment,
+  flags: ConnectionFlags,
+  options: Pick<FencegateClientOptions, 'onEvent' | 'requestId'> = {},
+): Promise<FencegateClient> {
   const { clientFromEnvironment } = await import('../client/from-environment.ts');
   try {
-    return clientFromEnvironment(clientEnvironment(environment, flags), {
-      clientId: clientLabel(flags),
-      ...(onEvent === undefined ? {} : { onEvent }),
-    });
+    return clientFromEnvironment(clientEnvironment(environment, flags), { clientId: clientLabel(flags), ...options });
   } catch (thrown) {
     throw thrown instanceof TypeError ? new UsageError(thrown.message) : thrown;
   }

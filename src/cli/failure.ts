@@ -1,6 +1,8 @@
 import { CommanderError } from 'commander';
 import { isInvalidArgument } from '../client/call-checks.ts';
 import { FencegateError, type FencegateErrorCode } from '../client/errors.ts';
+import type { TlsRefusal } from '../client/tls-refusal.ts';
+import { standingRefusal } from '../client/unreachable.ts';
 import { ConfigError } from '../config/problems.ts';
 import { ADVICE } from './advice.ts';
 import { EXIT } from './exit-codes.ts';
@@ -50,14 +52,15 @@ const EXIT_BY_CODE: Readonly<Partial<Record<FencegateErrorCode, number>>> = {
   internal: EXIT.failed,
 };
 
-/** As Node and OpenSSL name what is wrong with a certificate. */
-const CERTIFICATE = /CERT|SIGNATURE|ERR_SSL|ERR_TLS|ERR_OSSL/;
-const CERTIFICATE_ADVICE =
-  "name the authority of the gateway's certificate with FENCEGATE_CA_FILE, the own certificate, where it wants one, with FENCEGATE_CERT_FILE and FENCEGATE_KEY_FILE";
-
-/** What answers to https is no TLS. */
-const PLAIN = /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/;
-const PLAIN_ADVICE = 'write http:// in FENCEGATE_URL or --gateway: what answers there knows no TLS';
+const TLS_ADVICE: Readonly<Record<TlsRefusal['about'], string>> = {
+  name: 'write a name or address that the certificate is for in FENCEGATE_URL or --gateway',
+  date: "have the gateway's certificate renewed; where it is in date, set the clock of this machine",
+  authority: "name the authority of the gateway's certificate with FENCEGATE_CA_FILE",
+  own_certificate: 'name a certificate that the gateway knows the authority of with FENCEGATE_CERT_FILE, and its key with FENCEGATE_KEY_FILE',
+  plain: 'write http:// in FENCEGATE_URL or --gateway: what answers there knows no TLS',
+  settings:
+    'compare what the two sides allow: FENCEGATE_CA_FILE, FENCEGATE_CERT_FILE and FENCEGATE_KEY_FILE here, the certificate and versions of TLS there',
+};
 
 /** A code that has no row of its own is a gateway that cannot do it now, or a refusal: of what was to be written, if anything was. */
 function exitCodeOf({ code, status }: FencegateError, isWrite: boolean): number {
@@ -72,7 +75,7 @@ export function isUnavailable(thrown: unknown): thrown is FencegateError {
 /** `isWrite`: of a command that writes. `null`: nobody foresaw this; it is thrown on. */
 export function failureOf(thrown: unknown, isWrite: boolean): Failure | null {
   if (thrown instanceof CommanderError) return { exitCode: thrown.exitCode === 0 ? EXIT.ok : EXIT.usage, lines: [] };
-  if (thrown instanceof Interrupted) return { exitCode: thrown.exitCode, lines: [] };
+  if (thrown instanceof Interrupted) return { exitCode: thrown.exitCode, lines: interruptionLines(thrown) };
   // What the SDK would not send is a command line that cannot be meant, such as an ETag with a line break.
   if (isInvalidArgument(thrown)) return { exitCode: EXIT.usage, lines: [printable(thrown.message)] };
   if (thrown instanceof UsageError) return { exitCode: EXIT.usage, lines: [thrown.message] };
@@ -83,15 +86,29 @@ export function failureOf(thrown: unknown, isWrite: boolean): Failure | null {
   return null;
 }
 
-function linesOf({ code, message, members, requestId }: FencegateError): string[] {
+/** Nobody can call an order back: it may have been carried out, and may be so later. */
+function interruptionLines({ orderId }: Interrupted): string[] {
+  if (orderId === null) return [];
+  return ['interrupted before the gateway answered: what became of it is not known', `next: ${lookUp(orderId)}`];
+}
+
+function lookUp(requestId: string): string {
+  return `fencegate audit --request ${requestId} tells what became of it`;
+}
+
+function linesOf(error: FencegateError): string[] {
+  const { code, message, members, requestId } = error;
   const request = requestId === null ? '' : ` [request ${requestId}]`;
   const since = typeof members['holder_since'] === 'string' ? ` since ${members['holder_since']}` : '';
   const holder = typeof members['holder_client_id'] === 'string' ? ` Held by ${members['holder_client_id']}${since}.` : '';
-  const advice = (code === 'gateway_unreachable' ? tlsAdvice(message) : null) ?? ADVICE[code];
+  const advice = adviceFor(error);
   return [printable(`${code}: ${message}${holder}${request}`), ...(advice === null ? [] : [`next: ${advice}`])];
 }
 
-function tlsAdvice(message: string): string | null {
-  if (PLAIN.test(message)) return PLAIN_ADVICE;
-  return CERTIFICATE.test(message) ? CERTIFICATE_ADVICE : null;
+function adviceFor(error: FencegateError): string | null {
+  if (error.code !== 'gateway_unreachable') return ADVICE[error.code];
+  const refusal = standingRefusal(error);
+  if (refusal !== null) return TLS_ADVICE[refusal.about];
+  const lookUpLater = error.requestId === null ? '' : `; then ${lookUp(error.requestId)}`;
+  return `${ADVICE.gateway_unreachable}${lookUpLater}`;
 }

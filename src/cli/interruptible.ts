@@ -4,11 +4,21 @@ import { outputFailed } from './standard-output.ts';
 /** A signal ended the command before it was done. */
 export class Interrupted extends Error {
   readonly exitCode: number;
+  readonly #signal: 'SIGINT' | 'SIGTERM';
+  /** The id of an order that was under way; `null`: nothing was, or only questions. */
+  readonly orderId: string | null;
 
-  constructor(signal: 'SIGINT' | 'SIGTERM') {
+  constructor(signal: 'SIGINT' | 'SIGTERM', orderId: string | null = null) {
     super('interrupted');
     this.name = 'Interrupted';
     this.exitCode = exitCodeOfSignal(signal);
+    this.#signal = signal;
+    this.orderId = orderId;
+  }
+
+  /** The same, while the gateway had not answered the order with this id. */
+  during(orderId: string): Interrupted {
+    return new Interrupted(this.#signal, orderId);
   }
 }
 

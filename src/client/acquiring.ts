@@ -6,11 +6,11 @@ import { FencegateError, isFencegateError } from './errors.ts';
 import { HeldLease } from './held-lease.ts';
 import type { LeaseOptions } from './lease-options.ts';
 import { pause } from './pause.ts';
-import { RETRY_RULES } from './retry-rules.ts';
-import { jitteredDelayMs, retrying } from './retrying.ts';
+import { jitteredDelayMs, retrying, ruleOf } from './retrying.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import type { Transport } from './transport.ts';
 import { ttlOf } from './ttl-of.ts';
+import { wasNeverSent } from './unreachable.ts';
 
 export interface Acquisition {
   readonly resources: readonly string[];
@@ -216,8 +216,9 @@ function tooShort({ loss, marginMs, keptForMs }: HeldLease): FencegateError | nu
 
 /** Whether a grant is possible after this error. One that says that nothing was done says so of the last request only, not of those before. */
 function leavesOpen(thrown: unknown, before: boolean): boolean {
+  if (thrown instanceof FencegateError && wasNeverSent(thrown)) return before;
   if (!(thrown instanceof FencegateError) || thrown.status === null) return true;
-  const rule = RETRY_RULES[thrown.code];
+  const rule = ruleOf(thrown);
   return rule === 'keyed' || (rule === 'unchanged' && before);
 }
 

@@ -23,6 +23,8 @@ export interface FencegateClientOptions {
   readonly clock?: ClientClock;
   /** In place of `Math.random`, for jitter. */
   readonly random?: () => number;
+  /** Makes the id of a request with this method, by which the log and the audit records of the gateway know it; default: a random one for each. */
+  readonly requestId?: (method: string) => string;
   /** The lease of the `fencegate exec` around this process. */
   readonly inheritedLease?: InheritedFacts;
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Administration } from './administration.ts';
 import { callable, checkOptions, resources, someText, text, wrongKind } from './call-checks.ts';
 import { guarded } from './client-events.ts';
@@ -76,6 +77,7 @@ export class FencegateClient extends FileCalls {
       unheldFetch: options.fetch ?? unheldFetchWith(tls ?? {}),
       clock: options.clock ?? new SystemClientClock(),
       random: options.random ?? Math.random,
+      requestId: options.requestId ?? (() => randomUUID()),
     });
     const keeper = new SessionKeeper(transport, { sessionTtlMs: options.sessionTtlMs ?? null, clientId, onEvent });
     const writes = new FileWrites(transport);

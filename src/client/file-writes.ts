@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { type BodySource, bodySource, type FileBody, sha256Of } from './body-source.ts';
+import type { CertificateDrops } from './certificate-drops.ts';
 import { CLIENT_LIMITS } from './client-limits.ts';
 import type { Transfer, WrittenFile } from './contract/answers.ts';
 import { FencegateError, isFencegateError } from './errors.ts';
 import { JoinedSignal } from './joined-signal.ts';
 import { multipartBody, type UploadFile } from './multipart-body.ts';
+import { dropsOf } from './own-fetch.ts';
 import { refusalOf } from './refusal.ts';
 import { directoryName, resourceUrlPath } from './resource-path.ts';
 import { retrying } from './retrying.ts';
@@ -43,10 +45,12 @@ interface Upload {
 export class FileWrites {
   readonly #transport: Transport;
   readonly #agent: HttpAgent;
+  readonly #drops: CertificateDrops | null;
 
   constructor(transport: Transport) {
     this.#transport = transport;
     this.#agent = transport.base.startsWith('https:') ? new HttpsAgent({ keepAlive: true, ...transport.tls }) : new HttpAgent({ keepAlive: true });
+    this.#drops = dropsOf(transport.tls);
   }
 
   async put(resource: string, body: FileBody, options: PutOptions, right: WriteRight | null): Promise<WriteResult> {
@@ -92,7 +96,7 @@ export class FileWrites {
     const used = [...new Set([fromRight, toRight])].filter((right) => right !== undefined);
     // The lease id proves one lease; with two of them the principal has to.
     const leaseId: Record<string, string> = used.length === 1 && used[0] !== undefined ? { 'x-lease-id': used[0].leaseId } : {};
-    const headers = { ...this.#headers(options, null), ...leaseId };
+    const headers = { ...this.#headers('POST', options, null), ...leaseId };
     return this.#guarded(options, used, true, async (signal) => {
       const request = { method: 'POST', path: `/v1/${verb}`, json, headers, waitMs: lockWaitMs(options), signal } as const;
       const answer = await this.#transport.answer<WrittenFile>(request);
@@ -119,13 +123,14 @@ export class FileWrites {
 
   async #upload<T>({ method, path, headers, source, options, right }: Upload): Promise<T & Replay> {
     const { onProgress } = options;
-    const all = { ...this.#transport.headers, ...headers, ...(await digestHeader(source, options)), ...this.#headers(options, right) };
+    const all = { ...this.#transport.headers, ...headers, ...(await digestHeader(source, options)), ...this.#headers(method, options, right) };
     const attempt = async (signal: AbortSignal): Promise<T & Replay> => {
       const exchange = new UploadExchange({
         url: `${this.#transport.base}${path}`,
         method,
         headers: all,
         agent: this.#agent,
+        drops: this.#drops,
         source,
         clock: this.#transport.clock,
         silenceMs: CLIENT_LIMITS.requestMsMax + lockWaitMs(options),
@@ -141,7 +146,7 @@ export class FileWrites {
 
   async #receipt(method: 'PUT' | 'DELETE', name: string, options: WriteOptions, right: WriteRight | null): Promise<WriteReceipt> {
     const path = resourceUrlPath(FILES, name);
-    const headers = this.#headers(options, right);
+    const headers = this.#headers(method, options, right);
     const answer = await this.#guarded(options, right === null ? [] : [right], true, (signal) =>
       this.#transport.answer({ method, path, headers, waitMs: lockWaitMs(options), signal }),
     );
@@ -181,8 +186,8 @@ export class FileWrites {
     }
   }
 
-  #headers(options: WriteOptions, right: WriteRight | null): Record<string, string> {
-    const headers: Record<string, string> = { 'idempotency-key': options.idempotencyKey ?? randomUUID() };
+  #headers(method: string, options: WriteOptions, right: WriteRight | null): Record<string, string> {
+    const headers: Record<string, string> = { ...this.#transport.named(method), 'idempotency-key': options.idempotencyKey ?? randomUUID() };
     if (right !== null) {
       headers['x-fencing-token'] = right.writeToken;
       headers['x-lease-id'] = right.leaseId;

@@ -56,6 +56,7 @@ export const CLIENT_OPTIONS: Checks<FencegateClientOptions> = {
   fetch: callable,
   clock: object,
   random: callable,
+  requestId: callable,
   inheritedLease: (value, name) => checkOptions(value as InheritedFacts, INHERITED, name),
 };
 

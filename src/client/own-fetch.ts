@@ -2,6 +2,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { Readable } from 'node:stream';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
+import { CertificateDrops } from './certificate-drops.ts';
 import type { Fetch } from './transport.ts';
 
 /** Who answers and who asks, where the trust of the machine is not enough. PEM. */
@@ -20,7 +21,8 @@ const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 /** `fetch` with an own authority or certificate, which the global one cannot be told without a package. */
 export function fetchWith(tls: ClientTls): Fetch {
   const agent = new HttpsAgent({ keepAlive: true, ...tls });
-  return (input, init) => exchange(String(input), init, { agent });
+  const drops = dropsOf(tls);
+  return (input, init) => exchange(String(input), init, { agent, drops });
 }
 
 /**
@@ -36,10 +38,16 @@ export const unheldFetch: Fetch = unheldFetchWith({});
 interface Wire extends ClientTls {
   readonly agent: HttpsAgent | false;
   readonly unheld?: boolean;
+  readonly drops?: CertificateDrops | null;
+}
+
+/** `null` where there is no own certificate that could be the reason. */
+export function dropsOf({ cert }: ClientTls): CertificateDrops | null {
+  return cert === undefined ? null : new CertificateDrops();
 }
 
 /** One request with no body or a text, and an answer whose body streams. Nothing is redirected. */
-function exchange(url: string, init: RequestInit = {}, { unheld = false, ...wire }: Wire): Promise<Response> {
+function exchange(url: string, init: RequestInit = {}, { unheld = false, drops = null, ...wire }: Wire): Promise<Response> {
   const { method = 'GET', headers = {}, signal, body } = init;
   return new Promise((resolve, reject) => {
     const open = url.startsWith('https:') ? httpsRequest : httpRequest;
@@ -50,7 +58,8 @@ function exchange(url: string, init: RequestInit = {}, { unheld = false, ...wire
       ...(signal === null || signal === undefined ? {} : { signal }),
     });
     if (unheld) request.on('socket', (socket) => socket.unref());
-    request.on('error', reject);
+    const judged = drops?.follow(request);
+    request.on('error', (error) => reject(judged?.(error) ?? error));
     request.on('response', (response) => resolve(answerOf(response)));
     request.end(typeof body === 'string' ? body : undefined);
   });

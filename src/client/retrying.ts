@@ -2,7 +2,8 @@ import { CLIENT_LIMITS } from './client-limits.ts';
 import type { ClientClock } from './clock.ts';
 import { FencegateError } from './errors.ts';
 import { pause } from './pause.ts';
-import { RETRY_RULES } from './retry-rules.ts';
+import { RETRY_RULES, type RetryRule } from './retry-rules.ts';
+import { standingRefusal } from './unreachable.ts';
 
 export interface RetryDeps {
   readonly clock: ClientClock;
@@ -18,6 +19,11 @@ export interface RetryOptions {
   readonly signal?: AbortSignal | undefined;
   /** In place of a number of attempts: none begins after this time of the clock. */
   readonly untilMs?: number;
+}
+
+/** What `RETRY_RULES` says of it. A connection that TLS refused is refused the next time, too. */
+export function ruleOf(error: FencegateError): RetryRule | undefined {
+  return standingRefusal(error) === null ? RETRY_RULES[error.code] : undefined;
 }
 
 /** Full jitter: anything up to the step, so that many clients do not come back together. */
@@ -41,7 +47,7 @@ export async function retrying<T>(deps: RetryDeps, attempt: () => Promise<T>, op
 /** `null`: it is final. */
 function delayBefore(thrown: unknown, count: number, { clock, random }: RetryDeps, options: RetryOptions): number | null {
   if (!(thrown instanceof FencegateError) || options.signal?.aborted === true) return null;
-  const rule = RETRY_RULES[thrown.code];
+  const rule = ruleOf(thrown);
   if (rule === undefined || (rule === 'keyed' && !options.keyed)) return null;
   if (options.repeatable?.(thrown) === false) return null;
   const askedMs = thrown.retryAfterMs ?? 0;

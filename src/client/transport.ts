@@ -6,9 +6,12 @@ import { JoinedSignal } from './joined-signal.ts';
 import type { ClientTls } from './own-fetch.ts';
 import { refusalOf } from './refusal.ts';
 import { type RetryDeps, type RetryOptions, retrying } from './retrying.ts';
+import { reasonOf, unreachable } from './unreachable.ts';
 
 export type Fetch = typeof globalThis.fetch;
 export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
+
+export const REQUEST_ID = 'x-request-id';
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -38,6 +41,7 @@ export interface TransportOptions {
   readonly unheldFetch: Fetch;
   readonly clock: ClientClock;
   readonly random: () => number;
+  readonly requestId: (method: string) => string;
 }
 
 /** An answer whose body is still to come; `done` must be called when it was read or is not wanted. */
@@ -59,6 +63,7 @@ export class Transport implements RetryDeps {
   readonly clock: ClientClock;
   readonly random: () => number;
   readonly headers: Readonly<Record<string, string>>;
+  readonly #requestId: (method: string) => string;
   readonly #closing = new AbortController();
   readonly #fetch: Fetch;
   readonly #unheldFetch: Fetch;
@@ -68,6 +73,7 @@ export class Transport implements RetryDeps {
     this.tls = options.tls;
     this.clock = options.clock;
     this.random = options.random;
+    this.#requestId = options.requestId;
     // One listener for each request that is under way.
     setMaxListeners(0, this.#closing.signal);
     this.#fetch = options.fetch;
@@ -76,6 +82,14 @@ export class Transport implements RetryDeps {
       ...(options.authToken === null ? {} : { authorization: `Bearer ${options.authToken}` }),
       ...(options.clientId === null ? {} : { 'x-client-id': options.clientId }),
     };
+  }
+
+  /**
+   * With the id of the request, where it has none yet: its name in the log and the audit records of the gateway. What is tried again goes on under it,
+   * so that whoever has no answer finds all that became of it.
+   */
+  named(method: string, headers: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
+    return headers[REQUEST_ID] === undefined ? { ...headers, [REQUEST_ID]: this.#requestId(method) } : headers;
   }
 
   /** Aborts when the client is closed, with `client_closed`. */
@@ -94,7 +108,8 @@ export class Transport implements RetryDeps {
   }
 
   /** The same with the headers. */
-  async answer<T>(request: ApiRequest): Promise<Answer<T>> {
+  async answer<T>(asked: ApiRequest): Promise<Answer<T>> {
+    const request = { ...asked, headers: this.named(asked.method, asked.headers) };
     const limit = this.#limit(request);
     try {
       const response = await this.#send(request, limitOf(limit));
@@ -110,11 +125,13 @@ export class Transport implements RetryDeps {
 
   /** The same, repeated where that is allowed. */
   repeated<T>(request: ApiRequest, retry: Omit<RetryOptions, 'signal'>): Promise<T> {
-    return retrying(this, () => this.json<T>(request), { ...retry, signal: request.signal });
+    const named = { ...request, headers: this.named(request.method, request.headers) };
+    return retrying(this, () => this.json<T>(named), { ...retry, signal: request.signal });
   }
 
   /** An answer that streams: the time limit is for its head only, `signal` for all of it. Statuses of `also` are no errors. */
-  async open(request: ApiRequest, also: readonly number[] = []): Promise<OpenAnswer> {
+  async open(asked: ApiRequest, also: readonly number[] = []): Promise<OpenAnswer> {
+    const request = { ...asked, headers: this.named(asked.method, asked.headers) };
     const head = this.#limit(request);
     const whole = new JoinedSignal(this.clock, this.#ends(request), null);
     const cut = new AbortController();
@@ -140,7 +157,7 @@ export class Transport implements RetryDeps {
   broken(thrown: unknown, signal: AbortSignal | undefined, members: Readonly<Record<string, unknown>> = {}): unknown {
     const ended = this.#ends({ signal }).find((one) => one?.aborted === true);
     if (ended !== undefined) return ended.reason;
-    return thrown instanceof FencegateError ? thrown : unreachable(reasonOf(thrown), thrown, members);
+    return thrown instanceof FencegateError ? thrown : unreachable(reasonOf(thrown), thrown, { members });
   }
 
   #limit(request: ApiRequest): JoinedSignal {
@@ -184,7 +201,9 @@ export class Transport implements RetryDeps {
   #unreachable(thrown: unknown, request: ApiRequest, limit: Limit): unknown {
     const ended = this.#ends(request).find((one) => one?.aborted === true);
     if (ended !== undefined) return ended.reason;
-    return limit.isTimedOut() ? unreachable('no answer in time', thrown) : unreachable(reasonOf(thrown), thrown);
+    // What only asks leaves nothing to look for.
+    const requestId = request.method === 'GET' ? null : (request.headers?.[REQUEST_ID] ?? null);
+    return unreachable(limit.isTimedOut() ? 'no answer in time' : reasonOf(thrown), thrown, { requestId });
   }
 }
 
@@ -195,23 +214,6 @@ interface Limit {
 
 function limitOf(joined: JoinedSignal): Limit {
   return { signal: joined.signal, isTimedOut: () => joined.timedOut };
-}
-
-export function unreachable(why: string, cause: unknown, members: Readonly<Record<string, unknown>> = {}): FencegateError {
-  return new FencegateError('gateway_unreachable', { detail: `The gateway was not reached: ${why}.`, cause, members });
-}
-
-/** Nobody listened, so nothing was asked of anybody. */
-export function wasNeverSent(error: FencegateError): boolean {
-  return error.code === 'gateway_unreachable' && reasonOf(error.cause) === 'ECONNREFUSED';
-}
-
-/** The code of the system call behind a failed request, such as ECONNREFUSED. */
-export function reasonOf(thrown: unknown): string {
-  for (let error = thrown; error instanceof Error; error = error.cause) {
-    if ('code' in error && typeof error.code === 'string') return error.code;
-  }
-  return 'the connection failed';
 }
 
 export function queryText(query: Query): string {

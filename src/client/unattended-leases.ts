@@ -7,10 +7,10 @@ import type { AcquireLease, Lease, LeaseMode } from './contract/answers.ts';
 import { BOUNDS } from './contract/bounds.ts';
 import type { FencegateError } from './errors.ts';
 import { CANCELLABLE, RENEW_OPTIONS, UNATTENDED_OPTIONS } from './option-checks.ts';
-import { RETRY_RULES } from './retry-rules.ts';
-import { retrying } from './retrying.ts';
-import { type Transport, wasNeverSent } from './transport.ts';
+import { retrying, ruleOf } from './retrying.ts';
+import type { Transport } from './transport.ts';
 import { ttlOf } from './ttl-of.ts';
+import { wasNeverSent } from './unreachable.ts';
 
 export interface UnattendedLeaseOptions {
   /** Default `exclusive`. */
@@ -68,7 +68,7 @@ export class UnattendedLeases {
       hold_id: randomUUID(),
     };
     // Without a session the gateway does not know a repeated request again, and would let it wait for the lease that the first one got.
-    const repeatable = (error: FencegateError): boolean => RETRY_RULES[error.code] === 'unchanged' || wasNeverSent(error);
+    const repeatable = (error: FencegateError): boolean => ruleOf(error) === 'unchanged' || wasNeverSent(error);
     const request = { method: 'POST', path: '/v1/leases', json, waitMs: firstMs, signal } as const;
     let lease = await this.#transport.repeated<Lease>(request, { keyed: true, repeatable });
     try {

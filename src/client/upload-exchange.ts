@@ -1,10 +1,12 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { BodySource } from './body-source.ts';
+import type { CertificateDrops } from './certificate-drops.ts';
 import { CLIENT_LIMITS } from './client-limits.ts';
 import type { ClientClock, ClientTimer } from './clock.ts';
 import { FencegateError } from './errors.ts';
-import { reasonOf, unreachable } from './transport.ts';
+import { REQUEST_ID } from './transport.ts';
+import { reasonOf, unreachable } from './unreachable.ts';
 
 export interface Progress {
   readonly transferredBytes: number;
@@ -17,6 +19,7 @@ export interface UploadParts {
   readonly method: 'PUT' | 'PATCH' | 'POST';
   readonly headers: Readonly<Record<string, string>>;
   readonly agent: RequestOptions['agent'];
+  readonly drops: CertificateDrops | null;
   readonly source: BodySource;
   readonly clock: ClientClock;
   /** How long the connection may be silent. */
@@ -65,7 +68,11 @@ export class UploadExchange {
         this.#resolve = resolve;
         this.#reject = reject;
         const request = this.#request;
-        request.on('error', (error) => this.#broke(this.#unreachable(reasonOf(error), error)));
+        const judged = this.#parts.drops?.follow(request);
+        request.on('error', (thrown) => {
+          const error = judged?.(thrown) ?? thrown;
+          this.#broke(this.#unreachable(reasonOf(error), error));
+        });
         request.on('timeout', () => this.#fail(this.#unreachable('no answer in time', undefined)));
         request.on('response', (response) => this.#answered(response));
         request.on('continue', () => this.#start());
@@ -150,6 +157,6 @@ export class UploadExchange {
   }
 
   #unreachable(why: string, cause: unknown): FencegateError {
-    return unreachable(why, cause, { bytes_sent: this.#sentBytes });
+    return unreachable(why, cause, { members: { bytes_sent: this.#sentBytes }, requestId: this.#parts.headers[REQUEST_ID] ?? null });
   }
 }

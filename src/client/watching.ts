@@ -5,9 +5,9 @@ import { FencegateError, isFencegateError } from './errors.ts';
 import { EventStreamReader, type StreamEvent } from './event-stream-reader.ts';
 import { JoinedSignal } from './joined-signal.ts';
 import { pause } from './pause.ts';
-import { RETRY_RULES } from './retry-rules.ts';
-import { jitteredDelayMs } from './retrying.ts';
-import { type Query, type Transport, unreachable } from './transport.ts';
+import { jitteredDelayMs, ruleOf } from './retrying.ts';
+import type { Query, Transport } from './transport.ts';
+import { unreachable } from './unreachable.ts';
 
 /** A transition of a lock, in the order in which it was made durable. */
 export interface LockEvent {
@@ -66,7 +66,7 @@ export async function* watching(transport: Transport, request: WatchRequest): As
         yield event;
       }
     } catch (thrown) {
-      if (!isFencegateError(thrown) || RETRY_RULES[thrown.code] === undefined) throw thrown;
+      if (!isFencegateError(thrown) || ruleOf(thrown) === undefined) throw thrown;
       askedMs = thrown.retryAfterMs ?? 0;
     }
     // Whoever has seen no event yet cannot say where to go on, and asks for the present state.

@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -22,6 +25,9 @@ beforeAll(async () => {
   certificates.issue('server', 'localhost', 'ca');
   certificates.issue('batch', 'batch-host', 'ca');
   certificates.issue('stranger', 'stranger', 'ca');
+  certificates.authority('elsewhere');
+  certificates.expiredAuthority('expired');
+  certificates.issue('alien', 'batch-host', 'elsewhere');
   const server = { FENCEGATE_TLS_CERT: certificates.file('server.crt'), FENCEGATE_TLS_KEY: certificates.file('server.key') };
   const auth = principalsFile([
     { name: 'batch-host', roles: ['admin'] },
@@ -103,6 +109,49 @@ describe('mutual TLS', () => {
   });
 });
 
+/** A server that is none of ours, which counts who comes. */
+async function stranger(certificate: string): Promise<{ readonly url: string; readonly came: () => number }> {
+  let connections = 0;
+  const server = createServer({ cert: certificates.pem(`${certificate}.crt`), key: certificates.pem(`${certificate}.key`) });
+  server.on('connection', () => {
+    connections += 1;
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close());
+  return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, came: () => connections };
+}
+
+describe('what TLS refuses', () => {
+  const everyWay = (one: FencegateClient): (() => Promise<unknown>)[] => [
+    () => one.volumes(),
+    () => one.put('v/x', 'x'),
+    () => one.delete('v/x'),
+    () => one.lease('v/x'),
+    () => one.watch({ resource: 'v/x' })[Symbol.asyncIterator]().next(),
+  ];
+
+  it.each([
+    ['no authority at all', 'elsewhere', undefined, 'its certificate is not trusted here (DEPTH_ZERO_SELF_SIGNED_CERT)'],
+    ['another authority', 'server', 'elsewhere', 'its certificate is not trusted here (UNABLE_TO_VERIFY_LEAF_SIGNATURE)'],
+    ['another name', 'elsewhere', 'elsewhere', 'its certificate is for another name (ERR_TLS_CERT_ALTNAME_INVALID)'],
+    ['a day that is over', 'expired', 'expired', 'its certificate is out of date, or not valid yet (CERT_HAS_EXPIRED)'],
+  ])('%s is told at once, by every way in, and asked for once each', async (_what, certificate, authority, says) => {
+    const { url, came } = await stranger(certificate);
+    const one = client(url, authority === undefined ? {} : { tls: { ca: certificates.pem(`${authority}.crt`) } });
+    for (const ask of everyWay(one))
+      await expect(ask()).rejects.toMatchObject({ code: 'gateway_unreachable', message: `The gateway was not reached: ${says}.`, requestId: null });
+    expect(came()).toBe(5);
+  });
+
+  it('a gateway that wants a certificate says so, and one that does not know ours is asked twice at most', async () => {
+    for (const ask of everyWay(client(mutual.url, { tls: { ca: ca() } })))
+      await expect(ask()).rejects.toMatchObject({ code: 'gateway_unreachable', message: expect.stringContaining('it wants a certificate') });
+    const alien = client(mutual.url, { tls: own('alien') });
+    for (const ask of everyWay(alien))
+      await expect(ask()).rejects.toMatchObject({ message: expect.stringContaining('it does not accept the certificate of its client') });
+  });
+});
+
 describe('the command line', () => {
   const files = (name: string) => ({ FENCEGATE_CERT_FILE: certificates.file(`${name}.crt`), FENCEGATE_KEY_FILE: certificates.file(`${name}.key`) });
   const cli = (url: string, environment: Readonly<Record<string, string>> = {}) =>
@@ -114,6 +163,23 @@ describe('the command line', () => {
     const script = 'node "$FENCEGATE" put a.txt "$FENCEGATE_RESOURCE" && node "$FENCEGATE" get "$FENCEGATE_RESOURCE" - && node "$FENCEGATE" rm v/cli';
     const { code, stdout, stderr } = await there.run('exec', '--lock', 'v/cli', '--', 'sh', '-c', script);
     expect([code, stderr, stdout]).toEqual([0, '', expect.stringMatching(/token \d+\nby certificate$/)]);
+  });
+
+  it('says 69 at once where TLS refuses, and what to do next', async () => {
+    const { url } = await stranger('elsewhere');
+    const other = await new CommandLine(url, directory, { FENCEGATE_CA_FILE: certificates.file('elsewhere.crt') }).run('ls');
+    expect(other).toEqual({
+      code: 69,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /another name \(ERR_TLS_CERT_ALTNAME_INVALID\)\.\nfencegate: next: write a name or address that the certificate is for /,
+      ),
+    });
+    const alien = await cli(mutual.url, files('alien')).run('ls');
+    expect([alien.code, alien.stderr]).toEqual([
+      69,
+      expect.stringMatching(/NOT_ACCEPTED\)\.\nfencegate: next: name a certificate .* FENCEGATE_CERT_FILE/),
+    ]);
   });
 
   it('says 77 to a stranger and to a role that is not enough, and 64 for a file that is none', async () => {

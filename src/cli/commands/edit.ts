@@ -34,7 +34,7 @@ export async function editFile(context: CommandContext, resource: string, argv: 
   if (resource.endsWith('/')) throw new UsageError('a directory cannot be edited; name a file');
   leaseTimes(flags);
   sayWithoutWaiting();
-  const client = await openClient(context.environment, flags, tellsOfBreak(context));
+  const client = await openClient(context.environment, flags, { onEvent: tellsOfBreak(context) });
   const directory = await mkdtemp(join(tmpdir(), 'fencegate-edit-'));
   const copy = new LocalCopy(client, resource, join(directory, basename(resource)));
   let keep: string | null = null;

@@ -39,7 +39,7 @@ export async function execUnderLock(context: CommandContext, argv: readonly stri
   const [command = '', ...args] = argv;
   const { graceMs } = leaseTimes(flags);
   sayWithoutWaiting();
-  const client = await openClient(context.environment, flags, tellsOfBreak(context));
+  const client = await openClient(context.environment, flags, { onEvent: tellsOfBreak(context) });
   let reached = true;
   try {
     const lease = await takeLease(client, flags.lock, flags);

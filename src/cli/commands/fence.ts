@@ -1,5 +1,5 @@
 import type { CommandContext } from '../command-context.ts';
-import { type ConnectionFlags, withClient } from '../connection.ts';
+import { type ConnectionFlags, withClient, withOrder } from '../connection.ts';
 import { EXIT } from '../exit-codes.ts';
 import { outJson } from '../screen.ts';
 import { outFacts } from '../table.ts';
@@ -35,7 +35,7 @@ export function showFence(context: CommandContext, resource: string, flags: Json
 
 export async function rebaseFences(context: CommandContext, flags: OrderFlags): Promise<number> {
   return withGateway(context, flags, null, async (own, configured) =>
-    withClient(own, flags, async (client, signal) => {
+    withOrder(own, flags, async (client, signal) => {
       const { base, volumes: all } = await client.administration.rebase({ reason: flags.reason, signal });
       const volumes = configured === null ? all : all.filter((name) => configured.includes(name));
       if (flags.json === true) outJson(context.screen, { base, volumes });
@@ -47,7 +47,7 @@ export async function rebaseFences(context: CommandContext, flags: OrderFlags): 
 
 export async function adoptVolume(context: CommandContext, volume: string, flags: OrderFlags): Promise<number> {
   return withGateway(context, flags, volume, async (own) =>
-    withClient(own, flags, async (client, signal) => {
+    withOrder(own, flags, async (client, signal) => {
       const adopted = await client.administration.adopt(volume, { reason: flags.reason, signal });
       if (flags.json === true) outJson(context.screen, adopted);
       else context.screen.out(`${adopted.name} is ${adopted.state}, fence level ${adopted.fence_level}\n`);

@@ -6,7 +6,7 @@ import type { Entry } from '../../client/contract/answers.ts';
 import type { FileDownload } from '../../client/download.ts';
 import type { WriteOptions } from '../../client/write-options.ts';
 import type { CommandContext } from '../command-context.ts';
-import { type ConnectionFlags, withClient } from '../connection.ts';
+import { type ConnectionFlags, withClient, withOrder } from '../connection.ts';
 import { EXIT } from '../exit-codes.ts';
 import { printable } from '../printable.ts';
 import { transferProgress } from '../progress-bar.ts';
@@ -37,7 +37,7 @@ const STANDARD_OUTPUT = '/dev/stdout';
 
 /** Inside `fencegate exec` the SDK puts the lease of the environment to it. */
 export function putFile(context: CommandContext, local: string, target: string, flags: WriteFlags): Promise<number> {
-  return withClient(context, flags, async (client, signal) => {
+  return withOrder(context, flags, async (client, signal) => {
     const resource = target.endsWith('/') ? `${target}${nameOf(local)}` : target;
     if (local !== STANDARD_STREAM && !(await stat(local)).isFile()) throw new UsageError(`${local} is no file`);
     const { onProgress, end } = await transferProgress(context.screen, printable(resource));
@@ -148,7 +148,7 @@ export function listDirectory(context: CommandContext, directory: string | undef
 }
 
 export function removeFile(context: CommandContext, resource: string, flags: WriteFlags): Promise<number> {
-  return withClient(context, flags, async (client, signal) => {
+  return withOrder(context, flags, async (client, signal) => {
     const receipt = await client.delete(resource, writeOptions(flags, signal));
     if (flags.json === true) outJson(context.screen, { resource, ...receipt });
     return EXIT.ok;
@@ -156,7 +156,7 @@ export function removeFile(context: CommandContext, resource: string, flags: Wri
 }
 
 export function moveFile(context: CommandContext, from: string, to: string, flags: MoveFlags): Promise<number> {
-  return withClient(context, flags, async (client, signal) => {
+  return withOrder(context, flags, async (client, signal) => {
     const target = to.endsWith('/') ? `${to}${nameOf(from)}` : to;
     const lockWait = flags.wait === undefined ? {} : { lockWaitMs: flags.wait };
     const moved = await client.move(from, target, { overwrite: flags.force === true, ...lockWait, signal });

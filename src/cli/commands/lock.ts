@@ -1,7 +1,7 @@
 import type { BreakReport, Lock, LockParty } from '../../client/contract/answers.ts';
 import { isFencegateError } from '../../client/errors.ts';
 import type { CommandContext } from '../command-context.ts';
-import { type ConnectionFlags, withClient } from '../connection.ts';
+import { type ConnectionFlags, withClient, withOrder } from '../connection.ts';
 import { shownDuration } from '../durations.ts';
 import { EXIT } from '../exit-codes.ts';
 import { printable } from '../printable.ts';
@@ -80,7 +80,7 @@ export function listLocks(context: CommandContext, flags: ListLocksFlags): Promi
 }
 
 export function breakLock(context: CommandContext, resource: string, flags: BreakFlags): Promise<number> {
-  return withClient(context, flags, async (client, signal) => {
+  return withOrder(context, flags, async (client, signal) => {
     const grace = flags.grace === undefined ? {} : { graceMs: flags.grace };
     let report: BreakReport;
     try {

@@ -5,6 +5,7 @@ import { Interrupted } from '../../../src/cli/interruptible.ts';
 import { UsageError } from '../../../src/cli/usage-error.ts';
 import { STATUS_BY_CODE } from '../../../src/client/contract/codes.ts';
 import { FencegateError, type FencegateErrorCode, isErrorCode } from '../../../src/client/errors.ts';
+import { unreachable } from '../../../src/client/unreachable.ts';
 import { ConfigError } from '../../../src/config/problems.ts';
 
 const refusal = (code: FencegateErrorCode): FencegateError =>
@@ -63,19 +64,30 @@ describe('how a command fails', () => {
   });
 
   it.each([
-    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-    'SELF_SIGNED_CERT_IN_CHAIN',
-    'ERR_TLS_CERT_ALTNAME_INVALID',
-    'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED',
-    'ERR_OSSL_X509_KEY_VALUES_MISMATCH',
-  ])('a gateway behind %s is a matter of certificates', (reason) => {
-    const unreachable = new FencegateError('gateway_unreachable', { detail: `The gateway was not reached: ${reason}.` });
-    expect(failureOf(unreachable)).toMatchObject({ exitCode: 69, lines: [expect.any(String), expect.stringContaining('FENCEGATE_CA_FILE')] });
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'FENCEGATE_CA_FILE'],
+    ['CERT_HAS_EXPIRED', 'renewed'],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'FENCEGATE_URL'],
+    ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'FENCEGATE_CERT_FILE'],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', 'write http://'],
+  ])('a gateway behind %s is met by what the next step says', (reason, next) => {
+    const cause = Object.assign(new Error(reason), { code: reason });
+    const failure = failureOf(unreachable(reason, cause, { requestId: 'r1' }));
+    expect(failure).toMatchObject({ exitCode: 69, lines: [expect.stringContaining(`(${reason}).`), expect.stringContaining(next)] });
+    // Nobody was told anything, so there is nothing to look for.
+    expect(failure?.lines.join('')).not.toContain('r1');
   });
 
-  it('https to what knows no TLS is a matter of the URL', () => {
-    const unreachable = new FencegateError('gateway_unreachable', { detail: 'The gateway was not reached: ERR_SSL_WRONG_VERSION_NUMBER.' });
-    expect(failureOf(unreachable)?.lines[1]).toMatch(/^next: write http:/);
+  it('what became of an order that has no answer is to be looked up by its request', () => {
+    const [says, next] = failureOf(unreachable('ECONNRESET', new Error('cut'), { requestId: 'r1' }))?.lines ?? [];
+    expect(says).toBe('gateway_unreachable: The gateway was not reached: ECONNRESET. [request r1]');
+    expect(next).toMatch(/fencegate audit --request r1 tells what became of it$/);
+    expect(failureOf(new Interrupted('SIGTERM').during('r1'))).toEqual({
+      exitCode: 143,
+      lines: [
+        'interrupted before the gateway answered: what became of it is not known',
+        'next: fencegate audit --request r1 tells what became of it',
+      ],
+    });
   });
 
   it('lets no label of a stranger rule the terminal', () => {
