@@ -15,7 +15,7 @@ interface Full {
   readonly gateway: GatewayProcess;
   readonly options: GatewayProcessOptions;
   readonly held: Readonly<Record<'released' | 'broken' | 'converted' | 'kept' | 'session', HeldLease>>;
-  readonly answers: Readonly<Record<'release' | 'break' | 'convert' | 'session', Answer>>;
+  readonly answers: Readonly<Record<'release' | 'break' | 'breakAgain' | 'convert' | 'session', Answer>>;
   makeRoom(): Promise<void>;
 }
 
@@ -47,6 +47,7 @@ async function askedWhileFull(limits: NonNullable<GatewayProcessOptions['limits'
   const answers = {
     release: await send(url, { method: 'DELETE', path: `/v1/leases/${held.released.id}` }),
     break: await post(url, '/v1/admin/locks/break', { resource: 'v/broken', reason: 'stuck' }),
+    breakAgain: await post(url, '/v1/admin/locks/break', { resource: 'v/broken', reason: 'still stuck' }),
     convert: await post(url, `/v1/leases/${held.converted.id}/convert`, { mode: 'shared' }),
     session: await send(url, { method: 'DELETE', path: `/v1/sessions/${String(sessionId)}` }),
   };
@@ -73,14 +74,21 @@ describeWhere(cannotMount, 'while the disk of the journal is full', () => {
     expect(Object.entries(answers).map(([what, { status, json }]) => [what, status, json['code']])).toEqual([
       ['release', 503, 'outcome_unknown'],
       ['break', 503, 'outcome_unknown'],
+      ['breakAgain', 503, 'outcome_unknown'],
       ['convert', 503, 'journal_unavailable'],
       ['session', 503, 'outcome_unknown'],
     ]);
     expect(answers.release.json).toMatchObject({ lease_id: held.released.id });
+    expect(answers.breakAgain.json['operation_id']).toBe(answers.break.json['operation_id']);
     expect((await get(url, '/v1/locks/v/released')).json['holders']).toMatchObject([{ lease_ref: held.released.ref }]);
+    const sessions = async () => (await get(url, '/v1/admin/sessions')).json['sessions'] as { session_ref: string; state: string }[];
+    const ended = { session_ref: answers.session.json['session_ref'], state: 'ending', expires_in_ms: 0, lease_count: 1 };
+    expect(await sessions()).toContainEqual(expect.objectContaining(ended));
     await makeRoom();
     const operation = `/v1/operations/${String(answers.break.json['operation_id'])}`;
     await until(async () => ((await get(url, operation)).json['outcome'] === 'committed' ? true : null));
+    await until(async () => ((await sessions()).every(({ state }) => state === 'live') ? true : null));
+    expect((await sessions()).map(({ session_ref: ref }) => ref)).not.toContain(ended.session_ref);
     expect(await stateOf(url, held.converted)).toEqual(['held', 'exclusive']);
     expect(await write(url, 'converted', held.converted)).toBe('written');
     const records = (await get(url, '/v1/audit?order=asc')).json['records'] as { action: string; path: string }[];
