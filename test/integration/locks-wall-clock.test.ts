@@ -4,6 +4,8 @@ import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayClient, jsonOf, type LeaseJson, verdictOf } from '../support/gateway-client.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { LockClient } from '../support/lock-client.ts';
+import { TestEnsemble } from '../support/zookeeper-ensemble.ts';
+import { ZooKeeperGateway } from '../support/zookeeper-gateway.ts';
 
 /** A gateway process whose wall clock is set while it runs; its monotonic clock goes on as it does. */
 
@@ -54,3 +56,20 @@ it.each([
   },
   120_000,
 );
+
+it('over ZooKeeper, too, a waiter of before a restart is lost, not unknown, when the wall clock was set an hour back in between', async () => {
+  const directory = await newDirectory();
+  onTestFinished(() => removeDirectory(directory));
+  const ensemble = await TestEnsemble.start();
+  onTestFinished(() => ensemble.stop());
+  const clock = new FakedClock(directory);
+  const start = () => ZooKeeperGateway.start(ensemble.connect, { directory, environment: clock.environment });
+  const before = await start();
+  await before.acquire('v/held');
+  const waiter = await before.acquire('v/held', { waitMs: 1 });
+  expect(waiter.state).toBe('waiting');
+  await before.process.kill();
+  clock.set(-HOUR_S);
+  const after = await start();
+  expect(await after.lease(waiter)).toMatchObject({ state: 'lost', reason: 'lost' });
+}, 120_000);
