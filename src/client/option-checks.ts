@@ -78,6 +78,7 @@ export const UNATTENDED_OPTIONS: Checks<UnattendedLeaseOptions> = {
   mode: leaseMode,
   ttlMs: wholeNumber,
   waitMs: durationMs,
+  metadata: jsonObject,
   signal: abortSignal,
 };
 

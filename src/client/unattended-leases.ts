@@ -19,6 +19,8 @@ export interface UnattendedLeaseOptions {
   readonly ttlMs?: number;
   /** How long to stand in line, ms; default 0: tries once. */
   readonly waitMs?: number;
+  /** Up to 4 096 bytes of JSON, yours to read again. A text `reason` in it is shown with the lock: what the lease is for. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
   readonly signal?: AbortSignal;
 }
 
@@ -54,7 +56,7 @@ export class UnattendedLeases {
     text(resource, 'resource');
     checkOptions(options, UNATTENDED_OPTIONS);
     const { clock } = this.#transport;
-    const { signal, waitMs = 0, ttlMs, mode = 'exclusive' } = options;
+    const { signal, waitMs = 0, ttlMs, mode = 'exclusive', metadata = null } = options;
     const untilMs = clock.monotonicMs() + waitMs;
     const restMs = (): number => Math.max(0, Math.ceil(untilMs - clock.monotonicMs()));
     const firstMs = Math.ceil(Math.min(CLIENT_LIMITS.firstWaitMs, waitMs));
@@ -66,6 +68,7 @@ export class UnattendedLeases {
       max_wait_ms: waitMs > 0 ? Math.ceil(waitMs) : null,
       client_id: this.#clientId,
       hold_id: randomUUID(),
+      metadata,
     };
     // Without a session the gateway does not know a repeated request again, and would let it wait for the lease that the first one got.
     const repeatable = (error: FencegateError): boolean => ruleOf(error) === 'unchanged' || wasNeverSent(error);

@@ -169,6 +169,16 @@ describe('leases and locks', () => {
     expect(list).toMatch(/^v\/l\/4 +- +- .* (10m|9m \d+s) +0 +incarnation$/m);
   });
 
+  it('lock show tells what leases of the command line say they are for', async () => {
+    const acquired = await lab.cli.run('lease', 'acquire', 'v/l/5', '--reason', 'quarter close', '--json');
+    expect((await lab.cli.run('lock', 'show', 'v/l/5')).stdout).toMatch(/^holds .* quarter close$/m);
+    const waiting = lab.cli.start('exec', '--lock', 'v/l/5', '--reason', 'fix of a typo', '--', 'true');
+    await until(async () => ((await lab.client.lock('v/l/5')).queue_length === 1 ? true : null));
+    expect((await lab.cli.run('lock', 'show', 'v/l/5')).stdout).toMatch(/^waits .* fix of a typo$/m);
+    await lab.cli.run('lease', 'release', (JSON.parse(acquired.stdout) as { lease_id: string }).lease_id);
+    expect((await waiting.ended()).code).toBe(0);
+  });
+
   it('lock list filters', async () => {
     const lease = await lab.client.lease('v/l/3');
     const list = async (...flags: string[]) => (await lab.cli.run('lock', 'list', '--json', ...flags)).stdout;

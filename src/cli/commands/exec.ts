@@ -22,6 +22,7 @@ export interface LeaseFlags extends ConnectionFlags {
   readonly grace?: number;
   readonly maxHold?: number;
   readonly priority?: number;
+  readonly reason?: string;
 }
 
 export interface ExecFlags extends LeaseFlags {
@@ -85,6 +86,7 @@ export async function takeLease(client: FencegateClient, resource: string, flags
         marginMs,
         ...(flags.maxHold === undefined ? {} : { maxHoldMs: flags.maxHold }),
         ...(flags.priority === undefined ? {} : { priority: flags.priority }),
+        ...(flags.reason === undefined ? {} : { metadata: { reason: flags.reason } }),
         signal,
       }),
     ),

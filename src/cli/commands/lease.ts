@@ -18,6 +18,7 @@ export interface AcquireFlags extends LeaseFlags {
   readonly wait?: number;
   readonly ttl?: number;
   readonly export?: boolean;
+  readonly reason?: string;
 }
 
 export interface RenewFlags extends LeaseFlags {
@@ -32,6 +33,7 @@ export function acquireLease(context: CommandContext, resource: string, flags: A
         mode: flags.shared === true ? 'shared' : 'exclusive',
         ...(flags.ttl === undefined ? {} : { ttlMs: flags.ttl }),
         ...(flags.wait === undefined ? {} : { waitMs: flags.wait }),
+        ...(flags.reason === undefined ? {} : { metadata: { reason: flags.reason } }),
         signal,
       }),
     );

@@ -58,7 +58,8 @@ function withLeaseTimes(command: Command): Command {
     .option('--ttl <duration>', 'how long the lease outlives us; 1s to 1h, default 30s', duration)
     .option('--grace <duration>', 'from SIGTERM to SIGKILL, both before the lease can end; default 5s, or a sixth of --ttl or --max-hold', duration)
     .option('--max-hold <duration>', 'end the lease then, however long the command takes, and the command in time before', duration)
-    .option('--priority <number>', '0 to 9; passes others in line, a bounded number of times; default 5', wholeNumber(0, 9));
+    .option('--priority <number>', '0 to 9; passes others in line, a bounded number of times; default 5', wholeNumber(0, 9))
+    .option('--reason <text>', 'what the lease is for, as lock show tells others');
 }
 
 function addPlainLeases(lease: Command, context: CommandContext, run: Run): void {
@@ -69,6 +70,7 @@ function addPlainLeases(lease: Command, context: CommandContext, run: Run): void
     .option('--shared', 'a lease that several may hold at once, and that writes nothing')
     .option('--wait <duration>', 'how long to stand in line; default 0: tries once', duration)
     .option('--ttl <duration>', 'how long it lives without renew; default 30s', duration)
+    .option('--reason <text>', 'what the lease is for, as lock show tells others')
     .option('--export', 'print lines for a shell to evaluate')
     .addHelpText(
       'after',
