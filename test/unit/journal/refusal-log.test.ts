@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AuditDraft } from '../../../src/domain/audit-record.ts';
+import { type AuditDraft, fixDetail } from '../../../src/domain/audit-record.ts';
 import { refuse } from '../../../src/domain/errors.ts';
 import type { JournalOp } from '../../../src/domain/journal.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -47,7 +47,7 @@ describe('a refusal', () => {
     expect(journal.counts()).toEqual([1, 50, 1]);
   });
 
-  it('is another one with another principal, client, address, token, code or resource', async () => {
+  it('is another one with another principal, client, address, token, code, resource or detail', async () => {
     const { journal, log } = setUp();
     const changes: Partial<AuditDraft>[] = [
       {},
@@ -59,6 +59,8 @@ describe('a refusal', () => {
       { code: 'lease_ended' },
       { path: 'b' },
       { volume: 'v' },
+      { detail: fixDetail('one', null) },
+      { detail: fixDetail('another', null) },
     ];
     for (const change of changes) await log.refused(rejection(change));
     expect(journal.counts()).toEqual(changes.map(() => 1));
