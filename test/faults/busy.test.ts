@@ -5,6 +5,7 @@ import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { get } from '../support/http-client.ts';
 import { cannotUnshare, describeWhere } from '../support/needs.ts';
+import { stoppedAndTakenOver } from '../support/stopped-and-taken-over.ts';
 import { TIER } from '../support/tier.ts';
 import { until } from '../support/until.ts';
 
@@ -29,25 +30,6 @@ async function busyUntilFault(clients: BusyClients, gateway: GatewayProcess): Pr
   clients.start(gateway.url);
   await until(() => (clients.answers >= enough ? true : null));
   await pause(Math.random() * LATER_MS_MAX);
-}
-
-/**
- * A process that is stopped within a transaction holds SQLite's lock, and a start says so and ends; its supervisor would start it
- * again. Here the stopped one gets another instant until it is stopped outside of one.
- */
-async function stoppedAndTakenOver(gateway: GatewayProcess, directory: string): Promise<GatewayProcess> {
-  return until(async () => {
-    gateway.signal('SIGSTOP');
-    const successor = await GatewayProcess.spawn(directory, APART);
-    try {
-      await successor.listening();
-      return successor;
-    } catch (thrown) {
-      if (!successor.stderr.includes("still holds the journal's lock")) throw thrown;
-      gateway.signal('SIGCONT');
-      return null;
-    }
-  });
 }
 
 describe('a busy gateway, at an instant that nobody chose', () => {
@@ -91,7 +73,7 @@ describeWhere(cannotUnshare, 'a busy gateway that cannot be ended', () => {
       let gateway = await GatewayProcess.start(directory, APART);
       for (let round = 0; round < TIER.killRounds; round += 1) {
         await busyUntilFault(clients, gateway);
-        const successor = await stoppedAndTakenOver(gateway, directory);
+        const successor = await stoppedAndTakenOver(gateway, () => GatewayProcess.spawn(directory, APART));
         gateway.signal('SIGCONT');
         await gateway.ended();
         await clients.stop();

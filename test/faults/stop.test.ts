@@ -8,6 +8,7 @@ import { GatewayProcess } from '../support/gateway-process.ts';
 import { type Attempt, auditOf, type Expected, History } from '../support/history.ts';
 import { attempt } from '../support/http-client.ts';
 import { cannotUnshare, describeWhere } from '../support/needs.ts';
+import { stoppedAndTakenOver } from '../support/stopped-and-taken-over.ts';
 import { TIER } from '../support/tier.ts';
 import { volumeSnapshot } from '../support/volume-snapshot.ts';
 import { TWO_VOLUMES, writeKinds } from '../support/write-kinds.ts';
@@ -37,14 +38,26 @@ afterAll(async () => {
   await removeDirectory(directory);
 });
 
-async function start(): Promise<GatewayProcess> {
-  running = await GatewayProcess.start(directory, {
+async function spawn(): Promise<GatewayProcess> {
+  const gateway = await GatewayProcess.spawn(directory, {
     yaml: TWO_VOLUMES,
     takeoverAfterMs: TAKEOVER_AFTER_MS,
     ownPidNamespace: true,
     outlivesTest: true,
   });
-  started.push(running);
+  started.push(gateway);
+  return gateway;
+}
+
+async function start(): Promise<GatewayProcess> {
+  running = await spawn();
+  await running.listening();
+  await running.opened();
+  return running;
+}
+
+async function successorOf(old: GatewayProcess): Promise<GatewayProcess> {
+  running = await stoppedAndTakenOver(old, spawn);
   await running.opened();
   return running;
 }
@@ -90,9 +103,7 @@ async function stoppedAndWoken(shift: number): Promise<void> {
   const answered = attempts.filter(({ answer }) => answer !== undefined);
   // Only what stages nothing passes by the steps of staging.
   expect(answered.filter((attempt) => stepOf.get(attempt)?.startsWith('4.') !== true)).toEqual([]);
-  old.signal('SIGSTOP');
-
-  const successor = await start();
+  const successor = await successorOf(old);
   expect(await history.check(successor.url, attempts, (attempt) => expectedAt(stepOf.get(attempt) ?? '7.answer', attempt), 'stopped')).toEqual([]);
   expect(await history.writeNext(successor.url, attempts)).toEqual([]);
   expect(await history.checkWhole(successor.url, 'stopped')).toEqual([]);
@@ -136,8 +147,7 @@ describeWhere(cannotUnshare, 'SIGSTOP, take-over by a process that cannot end th
     for (const [index, [name = '']] of ownDirectories().entries()) rmdirSync(join(directory, 'vw'.charAt(index), '.fencegate', name));
     const refused = ['v', 'w'].map((volume) => attempt(old.url, { path: `/v1/files/${volume}/anew.txt`, method: 'PUT', body: 'x' }));
     await old.until(() => old.held().size === 2);
-    old.signal('SIGSTOP');
-    await start();
+    await successorOf(old);
     await wakenAndOver(old);
     for (const answer of await Promise.all(refused)) expect(answer?.status ?? 503).toBe(503);
   });
@@ -148,8 +158,7 @@ describeWhere(cannotUnshare, 'SIGSTOP, take-over by a process that cannot end th
     const held = ['v', 'w'].map((volume) => attempt(old.url, { path: `/v1/files/${volume}/late.txt`, method: 'PUT', body: 'x' }));
     await old.until(() => old.held().size === 2);
     await old.hold('own_directory');
-    old.signal('SIGSTOP');
-    await start();
+    await successorOf(old);
     await wakenAndOver(old);
     await Promise.all(held);
     // The two writes, and no directory.

@@ -8,6 +8,7 @@ import { type Attempt, History } from '../support/history.ts';
 import { get } from '../support/http-client.ts';
 import { cannotUnshare, describeWhere } from '../support/needs.ts';
 import { cutOff, SECOND_CLIENT } from '../support/nfs-control.ts';
+import { stoppedAndTakenOver } from '../support/stopped-and-taken-over.ts';
 import { TIER } from '../support/tier.ts';
 import { until } from '../support/until.ts';
 import { onTheServer, VOLUME_BASE } from '../support/volume-base.ts';
@@ -44,15 +45,21 @@ afterAll(async () => {
 const throughClient = (index: number): string => mounted.replace(VOLUME_BASE, index % 2 === 0 ? VOLUME_BASE : SECOND_CLIENT);
 const exported = (name: string): string => join(onTheServer(mounted), name);
 
-async function start(): Promise<GatewayProcess> {
+async function spawn(): Promise<GatewayProcess> {
   const root = throughClient(client);
-  running = await GatewayProcess.start(directory, {
+  const gateway = await GatewayProcess.spawn(directory, {
     yaml: `volumes:\n  v:\n    path: "${root}/v"\n  w:\n    path: "${root}/w"\n    range_writes: in-place\n`,
     takeoverAfterMs: 1_000,
     ownPidNamespace: true,
     outlivesTest: true,
   });
-  started.push(running);
+  started.push(gateway);
+  return gateway;
+}
+
+async function start(): Promise<GatewayProcess> {
+  running = await spawn();
+  await running.listening();
   return running;
 }
 
@@ -83,10 +90,12 @@ async function heldWrites(old: GatewayProcess): Promise<Attempt[]> {
   return attempts;
 }
 
-async function successorOf(attempts: readonly Attempt[]): Promise<GatewayProcess> {
+/** Of a gateway that is stopped for it. */
+async function successorOf(old: GatewayProcess, attempts: readonly Attempt[]): Promise<GatewayProcess> {
   const before = inodes();
   client += 1;
-  const successor = await start();
+  const successor = await stoppedAndTakenOver(old, spawn);
+  running = successor;
   // On v4 the server first waits for a client that is cut off to give back what it was promised, as long as its lease is.
   await successor.opened();
   // What an in-place write of the first could still reach is no file of the volume any more.
@@ -112,8 +121,7 @@ function clearRound(): void {
 async function round(): Promise<void> {
   const old = running?.isRunning === true ? running : await start();
   const attempts = await heldWrites(old);
-  old.signal('SIGSTOP');
-  const successor = await successorOf(attempts);
+  const successor = await successorOf(old, attempts);
   const [untouched, newest] = [everything(), await newestRecord(successor)];
   await wakeUp(old, attempts);
   expect(everything()).toEqual(untouched);
@@ -142,8 +150,7 @@ describeWhere(cannotUnshare, 'I1: a successor on another NFS client', () => {
     onTestFinished(() => cut.lift());
     await old.hold(null);
     await until(() => (threadsInKernel(old.pid) >= 8 ? true : null));
-    old.signal('SIGSTOP');
-    const successor = await successorOf(attempts);
+    const successor = await successorOf(old, attempts);
     const [untouched, newest] = [everything(), await newestRecord(successor)];
     await cut.lift();
     // Its threads come out of the kernel with the server's answers, while the process itself still stands.
