@@ -4,7 +4,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { AuditAppender } from './audit-appender.ts';
 import { InternalFacts } from './internal-facts.ts';
 import type { OwnerSeat } from './owner-row.ts';
-import { CommitInDoubt, commitFailure, type FailureKind, failureKind } from './sqlite-failure.ts';
+import { CommitInDoubt, commitFailure, failureKind, type GroupFailure } from './sqlite-failure.ts';
 import type { UnitEffects, UnitWriter } from './unit-writer.ts';
 
 export type Unit = readonly JournalOp[];
@@ -22,7 +22,7 @@ export type GroupResult =
   | { readonly done: true; readonly units: readonly UnitResult[]; readonly head: { readonly seq: number; readonly hash: string } }
   | {
       readonly done: false;
-      readonly failure: Exclude<FailureKind, 'bug'>;
+      readonly failure: GroupFailure;
       readonly message: string;
       /** The next start may find the units. Otherwise nothing of them has reached the disk as a commit. */
       readonly inDoubt: boolean;

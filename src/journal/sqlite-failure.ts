@@ -7,6 +7,9 @@ import { Superseded } from './owner-row.ts';
  */
 export type FailureKind = 'superseded' | 'full' | 'busy' | 'broken' | 'bug';
 
+/** Of these nothing was committed. */
+export type GroupFailure = Exclude<FailureKind, 'bug'>;
+
 /** Of these the disk of the journal is at fault. */
 export type DiskFailure = Extract<FailureKind, 'full' | 'busy' | 'broken'>;
 

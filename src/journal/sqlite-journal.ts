@@ -223,7 +223,8 @@ export class SqliteJournal implements Journal {
   #grouped(result: GroupResult): void {
     if (result.done) {
       this.#head = result.head;
-      this.#health('healthy');
+      // A full disk has room for a small commit now and then; that it has room again is for the writer's trial to say.
+      if (this.#state !== 'full') this.#health('healthy');
     } else if (result.failure === 'superseded') this.#superseded();
     else this.#health(result.failure);
   }

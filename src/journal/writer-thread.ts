@@ -15,7 +15,7 @@ import { openWriter } from './open-database.ts';
 import { OwnerSeat } from './owner-row.ts';
 import { Retention } from './retention.ts';
 import { sendEvent, serveCalls } from './serve-calls.ts';
-import { isBusy } from './sqlite-failure.ts';
+import { type GroupFailure, isBusy } from './sqlite-failure.ts';
 import { lockHeld, type TakeOver, takeOwnership } from './take-ownership.ts';
 import { UnitWriter } from './unit-writer.ts';
 import type { WriterCalls, WriterData, WriterEvent, WriterReady } from './writer-calls.ts';
@@ -32,7 +32,7 @@ class JournalWriter {
   readonly #retention: Retention;
   readonly #keys: ChainKeys;
   readonly #timers: NodeJS.Timeout[] = [];
-  #failing = false;
+  #failing: GroupFailure | null = null;
   #superseded = false;
   #closed = false;
 
@@ -66,15 +66,16 @@ class JournalWriter {
 
   commit(input: WriterCalls['commit']['input']): WriterCalls['commit']['output'] {
     const result = this.#group.run(input.units, input.settlement);
-    if (result.done) this.#failing = false;
-    else this.#note(result.failure);
+    // What fits into the last pages of a full disk says nothing of the next commit.
+    if (!result.done) this.#note(result.failure);
+    else if (this.#failing !== 'full') this.#failing = null;
     return result;
   }
 
   /** Heartbeat; after a failure that may pass, a trial of the disk. */
   #tick(): void {
     if (this.#superseded || this.#group.broken) return;
-    const wasFailing = this.#failing;
+    const wasFailing = this.#failing !== null;
     const failed = this.#group.upkeep(() => {
       this.#seat.beat(LIMITS.ownerHeartbeatMs * 0.9);
       // As much as a large group needs is written, so that a disk with a page left does not count as healed.
@@ -85,13 +86,13 @@ class JournalWriter {
       this.#note(after.failure);
       if (after.failure !== 'superseded') this.#report({ kind: 'health', failure: after.failure });
     } else if (wasFailing) {
-      this.#failing = false;
+      this.#failing = null;
       this.#report({ kind: 'health', failure: null });
     }
   }
 
-  #note(failure: 'superseded' | 'full' | 'busy' | 'broken'): void {
-    this.#failing = true;
+  #note(failure: GroupFailure): void {
+    if (this.#failing !== 'full') this.#failing = failure;
     if (failure !== 'superseded' || this.#superseded) return;
     this.#superseded = true;
     this.#stopTimers();
@@ -104,7 +105,7 @@ class JournalWriter {
 
   /** Empties the WAL. A reader in the middle of a page only delays it to the next time (B28). */
   #checkpoint(): void {
-    if (this.#failing || this.#superseded) return;
+    if (this.#failing !== null || this.#superseded) return;
     try {
       const [row] = this.#db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number; log: number }[];
       if (row !== undefined) this.#report({ kind: 'checkpoint', walFrames: row.log, complete: row.busy === 0 });
@@ -117,7 +118,7 @@ class JournalWriter {
 
   /** Goes on in small transactions between which the commits get their turn. */
   maintain(nowMs: number): void {
-    if (this.#failing || this.#superseded || this.#closed) return;
+    if (this.#failing !== null || this.#superseded || this.#closed) return;
     let more = false;
     const failed = this.#group.upkeep(() => {
       more = this.#retention.step(nowMs);

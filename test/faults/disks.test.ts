@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, statfs, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, statfs, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { fillDisk } from '../support/fill-disk.ts';
@@ -207,6 +207,10 @@ describeWhere(cannotMount, 'a journal that cannot be written', () => {
     expect((await get(gateway.url, '/v1/files/v/nojournal/replace.txt')).status).toBe(200);
     expect((await get(gateway.url, '/v1/audit?limit=5')).status).toBe(200);
     expect((await get(gateway.url, '/healthz')).status).toBe(200);
+    // Room for a record or two is not room for what comes next.
+    await truncate(join(mount.path, 'ballast'), (await stat(join(mount.path, 'ballast'))).size - 131_072);
+    await until(async () => ((await put(gateway.url, 'v/.fencegate', 'x')).status === 400 ? true : null));
+    expect(await get(gateway.url, '/readyz')).toMatchObject({ status: 503, json: { ready: false, journal: { healthy: false } } });
     await rm(join(mount.path, 'ballast'));
     await until(async () => ((await put(gateway.url, 'v/again.txt', 'x')).status === 201 ? true : null));
     expect((await get(gateway.url, '/readyz')).json).toMatchObject({ journal: { healthy: true, reason: null } });

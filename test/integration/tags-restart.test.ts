@@ -13,7 +13,7 @@ it("a version of the gateway's own keeps its strong tag when the gateway is kill
   const before = new GatewayClient(first.url);
   const written = await before.put('v/a.txt', 'one');
   await first.kill();
-  before.close();
+  await before.close();
 
   const second = await GatewayProcess.start(directory, { environment });
   const after = new GatewayClient(second.url);

@@ -145,7 +145,7 @@ export class History {
     return this.#volumes().flatMap((volume) => {
       const control = join(this.#directory, volume, '.fencegate');
       const names = readdirSync(control).filter((name) => name !== 'owner' && name !== 'stamp');
-      const inside = names.flatMap((name) => readdirSync(join(control, name)).filter((entry) => !entry.endsWith('.draft')));
+      const inside = names.flatMap((name) => readdirSync(join(control, name)));
       return [
         ...(names.length === 1 ? [] : [`${volume}/.fencegate has ${names.length} incarnation directories: ${names.join(' ')}`]),
         ...inside.filter((entry) => others === 'ended' || !isKeptOpen(entry)).map((entry) => `${volume}/.fencegate: ${entry} is left`),

@@ -190,6 +190,15 @@ async function openControl({ calls }: StartContext, root: Descriptor): Promise<{
   throw new StartRefused('foreign_entry', `${CONTROL_DIRECTORY} on it lies on another device than the volume.`);
 }
 
+const FULL = 'It is full: a start needs room for a directory of its own. Make some beside the gateway; then it opens by itself.';
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'Its directory is missing.',
+  ENOTDIR: 'Its path is not a directory.',
+  ENOSPC: FULL,
+  EDQUOT: FULL,
+  EROFS: 'It is mounted read-only. Mount it for writing, or set read_only: true for it; then restart, or wait until it opens by itself.',
+};
+
 function refusalOf(volume: string, thrown: unknown): VolumeStartResult {
   // Whatever is in doubt is found, or done, at the next start.
   if (thrown instanceof GatewayError && (thrown.code === 'journal_unavailable' || thrown.code === 'outcome_unknown')) throw thrown;
@@ -207,13 +216,7 @@ function refusalOf(volume: string, thrown: unknown): VolumeStartResult {
   // Whoever still uses the old directory ends some day: it is tried again.
   const isOurs = thrown instanceof GatewayError || thrown instanceof ClearStopped;
   if (errno === null && !isOurs) throw thrown;
-  const reason = isOurs
-    ? thrown.message
-    : errno === 'ENOENT'
-      ? 'Its directory is missing.'
-      : errno === 'ENOTDIR'
-        ? 'Its path is not a directory.'
-        : `It answered with an error (${errno}).`;
+  const reason = isOurs ? thrown.message : (REASONS[errno ?? ''] ?? `It answered with an error (${errno}).`);
   return {
     kind: 'unavailable',
     reason,

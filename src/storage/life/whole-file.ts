@@ -110,10 +110,16 @@ export async function readSmall(calls: FileCalls, where: At): Promise<Buffer | n
  */
 export async function writeSmall(calls: FileCalls, own: OwnDirectory, target: At, bytes: Uint8Array): Promise<void> {
   const draft = at(own.descriptor, draftNameOf(`${own.name}-${String(target.name)}`));
-  await withOpen(calls, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, async (file) => {
-    await calls.writeAll(file, bytes, 0);
-    await calls.fsync(file);
-  });
-  await calls.rename(draft, target);
+  try {
+    await withOpen(calls, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, async (file) => {
+      await calls.writeAll(file, bytes, 0);
+      await calls.fsync(file);
+    });
+    await calls.rename(draft, target);
+  } catch (thrown) {
+    // On a full disk each refused write would leave one. Where that fails too, it goes with its directory; the first error is the one to tell.
+    await calls.unlink(draft).catch(() => undefined);
+    throw thrown;
+  }
   await calls.fsync(target.dir);
 }
