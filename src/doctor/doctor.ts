@@ -31,6 +31,8 @@ export class Doctor {
   readonly #deps: DoctorDeps;
   /** Who asks while an examination runs gets the same one: it costs reads of journal and volumes. */
   #running: Promise<Examination> | null = null;
+  /** Fixes that are in effect while the journal does not have them, by finding, which has gone: whoever asks again asks for that one. */
+  readonly #inDoubt = new Map<string, Pick<Order, 'found' | 'remedy'>>();
 
   constructor(deps: DoctorDeps) {
     this.#deps = deps;
@@ -53,8 +55,10 @@ export class Doctor {
     { findingId, dryRun, force, reason }: FixRequest,
   ): Promise<{ readonly dryRun: boolean; readonly steps: readonly string[] }> {
     const { diagnoses } = await this.#examine();
-    const found = diagnoses.find(({ finding }) => finding.id === findingId);
-    const remedy = found?.remedy ?? (force && reason !== null ? (found?.forced?.(reason) ?? null) : null);
+    const standing = diagnoses.find(({ finding }) => finding.id === findingId);
+    const inDoubt = standing === undefined ? this.#inDoubt.get(findingId) : undefined;
+    const found = standing ?? inDoubt?.found;
+    const remedy = inDoubt?.remedy ?? found?.remedy ?? (force && reason !== null ? (found?.forced?.(reason) ?? null) : null);
     const order = { caller, findingId, reason, found, remedy };
     const unexplained = force && reason === null;
     if (remedy === null || unexplained) {
@@ -72,11 +76,21 @@ export class Doctor {
       steps = await remedy.carryOut(order.caller);
     } catch (thrown) {
       const error = asGatewayError(thrown);
+      if (error.code === 'outcome_unknown') this.#remember(order);
       if (error.code !== 'journal_unavailable' && error.code !== 'outcome_unknown') await this.#refused(order, error);
       throw error;
     }
     await this.#deps.journal.commit([{ op: 'audit', record: this.#record(order, null) }]);
+    this.#inDoubt.delete(order.findingId);
     return steps;
+  }
+
+  #remember({ findingId, found, remedy }: Order): void {
+    this.#inDoubt.set(findingId, { found, remedy });
+    for (const oldest of this.#inDoubt.keys()) {
+      if (this.#inDoubt.size <= LIMITS.doctorFindingsMax) return;
+      this.#inDoubt.delete(oldest);
+    }
   }
 
   async #refused(order: Order, error: GatewayError): Promise<void> {

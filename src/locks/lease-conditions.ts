@@ -1,6 +1,6 @@
 import type { LeaseCondition } from '../domain/administration.ts';
 import type { Clock, Random } from '../domain/clock.ts';
-import { refuse } from '../domain/errors.ts';
+import { type GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { BrokenWrites } from './broken-writes.ts';
@@ -22,6 +22,8 @@ export interface LeaseConditionsDeps {
 /** Live leases as a diagnosis sees them, and the end of one whose client is gone for certain (R22). */
 export class LeaseConditions {
   readonly #deps: LeaseConditionsDeps;
+  /** Ended from here, while the journal refused it: whoever asks again asks for that end. */
+  readonly #inDoubt = new WeakSet<Lease>();
 
   constructor(deps: LeaseConditionsDeps) {
     this.#deps = deps;
@@ -41,16 +43,23 @@ export class LeaseConditions {
   async end(caller: Caller, leaseRef: string, reason: string | null): Promise<'ended' | 'pending'> {
     const { clock, table, desk, writes } = this.#deps;
     const lease = table.byRef(leaseRef);
-    const details = lease === null ? null : await writes.details([lease], reason ?? 'doctor: its client is gone');
+    if (lease === null) throw endedByItself();
+    const details = await writes.details([lease], reason ?? 'doctor: its client is gone');
     const nowMs = desk.now();
-    if (lease?.phase === 'over') await desk.endTold(lease);
-    if (lease === null || lease.phase === 'over') throw refuse('not_found', 'The lease has ended by itself.');
-    if (reason === null && conditionOf(lease, nowMs).gone === null)
-      throw refuse('not_found', 'Nothing proves any more that the client of this lease is gone.');
-    desk.end(lease, lease.phase === 'held' ? this.#broken(caller, details?.get(lease) ?? '') : endKinds.cancelled(caller));
+    if (!this.#inDoubt.has(lease)) {
+      if (lease.phase === 'over') await desk.endTold(lease);
+      if (lease.phase === 'over') throw endedByItself();
+      if (reason === null && conditionOf(lease, nowMs).gone === null)
+        throw refuse('not_found', 'Nothing proves any more that the client of this lease is gone.');
+      desk.end(lease, lease.phase === 'held' ? this.#broken(caller, details.get(lease) ?? '') : endKinds.cancelled(caller));
+    }
     const ended = desk.endTold(lease).then(
-      () => 'ended' as const,
+      () => {
+        this.#inDoubt.delete(lease);
+        return 'ended' as const;
+      },
       (thrown: unknown) => {
+        this.#inDoubt.add(lease);
         throw endInDoubt(thrown, { lease_ref: leaseRef, operation_id: lease.decided?.end.operationId ?? null });
       },
     );
@@ -64,6 +73,10 @@ export class LeaseConditions {
   #broken(caller: Caller, detail: string): End {
     return endKinds.broken(caller, detail, { operationId: newBreakId(this.#deps.random) });
   }
+}
+
+function endedByItself(): GatewayError {
+  return refuse('not_found', 'The lease has ended by itself.');
 }
 
 function conditionOf(lease: Lease, nowMs: number): LeaseCondition {

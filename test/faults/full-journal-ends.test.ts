@@ -116,4 +116,26 @@ describeWhere(cannotMount, 'while the disk of the journal is full', () => {
     expect(await stateOf(again.url, held.broken)).toEqual(['broken', 'exclusive']);
     expect((await get(again.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
   });
+
+  it('a fix of the doctor is outcome_unknown as often as it is asked for, by one operation, and done when there is room', async () => {
+    const { gateway, held, makeRoom } = await askedWhileFull({ heldLongMs: 1 });
+    const { url } = gateway;
+    const { findings } = (await get(url, '/v1/admin/doctor')).json as { findings: { id: string; evidence: { lease_ref?: string } }[] };
+    const finding = findings.find(({ evidence }) => evidence.lease_ref === held.kept.ref);
+    const fix = () => post(url, '/v1/admin/doctor/fixes', { finding_id: finding?.id, force: true, reason: 'its host is gone' });
+    const [first, second] = [await fix(), await fix()];
+    expect([first, second].map(({ status, json }) => `${status} ${String(json['code'])}`)).toEqual(['503 outcome_unknown', '503 outcome_unknown']);
+    expect(first.json['operation_id']).toMatch(/^op_/);
+    expect(second.json['operation_id']).toBe(first.json['operation_id']);
+    await makeRoom();
+    expect((await fix()).status).toBe(200);
+    expect(await stateOf(url, held.kept)).toEqual(['broken', 'exclusive']);
+    expect((await fix()).status).toBe(404);
+    const records = (await get(url, '/v1/audit?path=kept&order=asc')).json['records'] as { action: string; outcome: string }[];
+    expect(records.map(({ action, outcome }) => `${action} ${outcome}`)).toEqual([
+      'lease_grant committed',
+      'lease_break committed',
+      'doctor_fix committed',
+    ]);
+  });
 });

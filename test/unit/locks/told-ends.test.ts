@@ -100,6 +100,20 @@ describe('an end that the journal refuses', () => {
     expect(await refused(breakNow(lab))).toMatchObject({ code: 'not_found' });
   });
 
+  it('of a fix is told to the same fix as the first time, and done is what it says then', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A);
+    const fix = () => lab.locks.endLease(root, lease.leaseRef, 'stuck');
+    lab.journal.failing = true;
+    const first = await refused(fix());
+    const second = await refused(fix());
+    expect([first.code, second.code, second.members]).toEqual(['outcome_unknown', 'outcome_unknown', first.members]);
+    lab.journal.failing = false;
+    expect(await fix()).toBe('ended');
+    expect(lab.journal.decisions()).toEqual(['lease_grant', 'lease_break']);
+    expect(await refused(fix())).toMatchObject({ code: 'not_found' });
+  });
+
   it('is tried again by itself: its record and its event come once the journal is well, each once, whoever asks beside it', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A);
