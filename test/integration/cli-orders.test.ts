@@ -135,8 +135,11 @@ describe('a finding of the doctor', () => {
   });
 
   it('is shown with the id that --force wants', async () => {
-    const { cli } = await front(async () => undefined, report([FINDING]));
-    expect((await cli.run('doctor')).stdout).toContain('\nunknown_directory\n  id: unknown_directory.1\n');
+    const held: typeof FINDING = { ...FINDING, id: 'held_long.1', code: 'held_long', resource: 'v/x', evidence: { needs_force: true }, fix: null };
+    const { cli } = await front(async () => undefined, report([FINDING, held]));
+    const { stdout } = await cli.run('doctor');
+    expect(stdout).toContain('\nunknown_directory\n  id: unknown_directory.1\n');
+    expect(stdout).toMatch(/^warning +held_long +v\/x +with --force\n(?:.*\n)*held_long v\/x\n {2}id: held_long\.1\n/m);
   });
 
   it('that goes away by itself does not keep the others from being mended', async () => {

@@ -83,7 +83,12 @@ async function outReport({ screen }: CommandContext, report: DoctorReport, fixed
   screen.out('\n');
   if (findings.length === 0) screen.out('nothing is wrong\n');
   else {
-    const rows = findings.map((finding) => [finding.severity, finding.code, finding.resource, finding.fix ?? 'by hand']);
+    const rows = findings.map((finding) => [
+      finding.severity,
+      finding.code,
+      finding.resource,
+      finding.fix ?? (finding.evidence['needs_force'] === true ? 'with --force' : 'by hand'),
+    ]);
     await outTable(screen, ['SEVERITY', 'FINDING', 'RESOURCE', 'FIX'], rows);
     for (const { id, code, resource, evidence } of findings) {
       screen.out(`\n${code}${resource === null ? '' : ` ${printable(resource)}`}\n  id: ${printable(id)}\n`);
