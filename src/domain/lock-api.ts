@@ -110,6 +110,11 @@ export interface LockService {
    * request off again, and with the last one the waiter out of the line.
    */
   acquire(caller: Caller, request: AcquireRequest, signal: AbortSignal): Promise<{ readonly lease: LeaseView; readonly created: boolean }>;
+  /**
+   * The answer of an `acquire` that told of `leaseId` and `holdId` did not get to its client: what nobody else was told of is given back. Does nothing for
+   * a lease that is over.
+   */
+  undelivered(caller: Caller, leaseId: string, holdId: string): void;
   /** For a waiter the long poll that keeps its place. Rejects with `lease_not_found`. */
   lease(caller: Caller, leaseId: string, waitMs: number, signal: AbortSignal): Promise<LeaseView>;
   /** The lease on `resource` that has this token, live or ended within the hour, for its own principal. Rejects with `lease_not_found`, `not_lease_owner`. */

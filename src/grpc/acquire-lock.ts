@@ -27,6 +27,8 @@ export async function acquireLock(deps: GrpcDeps, call: OpenCall, message: Recor
   call.handedOver = true;
   try {
     const { lease } = await deps.locks.acquire(caller, request, call.signal);
+    const { holdId } = lease;
+    if (lease.state === 'held' && holdId !== null) call.undelivered = () => deps.locks.undelivered(caller, lease.leaseId, holdId);
     return lease.state === 'held' ? leaseMessage(lease) : notHeld(deps, lease.state, lease.reason);
   } catch (thrown) {
     const error = inOwnNames(asGatewayError(thrown));

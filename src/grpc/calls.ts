@@ -5,6 +5,7 @@ import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
 import { subjectFromText } from '../domain/named-resource.ts';
 import { authorizationOf, recordedClientId, sentClientId, sentRequestId } from './call-metadata.ts';
 import type { Contract } from './contract.ts';
+import type { Deliveries } from './deliveries.ts';
 import { type ErrorStatus, errorStatus, statusName } from './error-status.ts';
 import type { GrpcDeps } from './grpc-deps.ts';
 import { type MethodRules, OpenCall, plainName, type SurfaceCall } from './open-call.ts';
@@ -28,6 +29,7 @@ export interface CallsParts {
   readonly deps: GrpcDeps;
   readonly contract: Contract;
   readonly open: OpenCalls;
+  readonly deliveries: Deliveries;
   readonly rate: RateLimit;
 }
 
@@ -53,7 +55,12 @@ export class Calls {
       const answered = this.#guarded(wire, call, named(wire.request), () => work(wire.request, call, wire));
       const trailer = new Metadata();
       trailer.set('x-request-id', call.requestId);
-      void answered.then((answer) => (answer instanceof Refused ? callback(answer.status) : callback(null, answer, trailer))).finally(done);
+      const answer = (end: Answer | Refused): void => {
+        if (call.undelivered !== null) this.#parts.deliveries.expect(wire.metadata, call.undelivered);
+        if (end instanceof Refused) callback(end.status);
+        else callback(null, end, trailer);
+      };
+      void answered.then(answer).finally(done);
     };
   }
 

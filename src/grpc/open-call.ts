@@ -47,6 +47,8 @@ export class OpenCall {
   /** What the call is about, once named; for the audit record of a refusal. */
   subject: { readonly volume: string; readonly path: string } | null = null;
   presentedToken: FencingToken | null = null;
+  /** Called when the answer did not get to the client; `null`: it may be lost. */
+  undelivered: (() => void) | null = null;
   /** The lock service has it, and audits its refusals itself from here on. */
   handedOver = false;
 

@@ -4,6 +4,7 @@ import { ReflectionService } from '@grpc/reflection';
 import { LIMITS } from '../domain/limits.ts';
 import { Calls } from './calls.ts';
 import { loadContract } from './contract.ts';
+import { Deliveries } from './deliveries.ts';
 import type { GrpcDeps, GrpcSettings } from './grpc-deps.ts';
 import { lockMethods } from './lock-methods.ts';
 import { OpenCalls } from './open-calls.ts';
@@ -22,7 +23,8 @@ const OPTIONS = {
 /** The gRPC server over the ports: the lock service, health, reflection. Nothing listens before `start`. */
 export class GrpcServer {
   readonly #deps: GrpcDeps;
-  readonly #server = new Server(OPTIONS);
+  readonly #deliveries = new Deliveries();
+  readonly #server = new Server({ ...OPTIONS, interceptors: [this.#deliveries.interceptor] });
   readonly #open: OpenCalls;
   readonly #serving: ServingStatus;
 
@@ -34,7 +36,7 @@ export class GrpcServer {
     setLogVerbosity(logVerbosity.NONE);
     const contract = loadContract();
     const rate = new RateLimit(deps.clock, deps.settings.rateLimitPerSecond);
-    const calls = new Calls({ deps, contract, open: this.#open, rate });
+    const calls = new Calls({ deps, contract, open: this.#open, deliveries: this.#deliveries, rate });
     this.#server.addService(contract.service, lockMethods(deps, calls, this.#open));
     this.#serving.addTo(this.#server);
     new ReflectionService(contract.all).addToServer(this.#server);

@@ -43,7 +43,15 @@ export class Holding {
 
   /** A request is over without an answer: nobody knows of its hold, and a lease that nobody knows of ends. */
   unanswered(caller: Caller, lease: Lease, holdId: string): void {
-    if (!lease.holds.unanswered(holdId)) return;
+    if (lease.holds.unanswered(holdId)) this.#unknown(caller, lease);
+  }
+
+  /** The same for one whose answer did not get to its client. */
+  undelivered(caller: Caller, lease: Lease, holdId: string): void {
+    if (lease.open && lease.holds.undelivered(holdId)) this.#unknown(caller, lease);
+  }
+
+  #unknown(caller: Caller, lease: Lease): void {
     if (lease.holds.size === 0) this.#deps.desk.end(lease, endKinds.cancelled(caller));
     // Should the journal refuse now, the change travels with the next grant of the resource; after a restart the lease ends with its time.
     else void this.#kept(caller, lease).catch(() => undefined);

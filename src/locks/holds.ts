@@ -1,8 +1,8 @@
 interface Hold {
   /** Requests that ask with it and have not been answered. */
   open: number;
-  /** Somebody was told of it. */
-  known: boolean;
+  /** How many were told of it. */
+  told: number;
 }
 
 /**
@@ -26,7 +26,7 @@ export class Holds implements Iterable<string> {
 
   /** One that was told of before. */
   add(holdId: string): void {
-    this.#byId.set(holdId, { open: 0, known: true });
+    this.#byId.set(holdId, { open: 0, told: 1 });
   }
 
   delete(holdId: string): void {
@@ -35,7 +35,7 @@ export class Holds implements Iterable<string> {
 
   /** A request asks with it. */
   asked(holdId: string): void {
-    const hold = this.#byId.get(holdId) ?? { open: 0, known: false };
+    const hold = this.#byId.get(holdId) ?? { open: 0, told: 0 };
     hold.open += 1;
     this.#byId.set(holdId, hold);
   }
@@ -45,7 +45,15 @@ export class Holds implements Iterable<string> {
     const hold = this.#byId.get(holdId);
     if (hold === undefined) return;
     hold.open -= 1;
-    hold.known = true;
+    hold.told += 1;
+  }
+
+  /** The answer did not get to its client after all. Returns whether the hold went with it. */
+  undelivered(holdId: string): boolean {
+    const hold = this.#byId.get(holdId);
+    if (hold === undefined) return false;
+    hold.told -= 1;
+    return this.#drop(holdId, hold);
   }
 
   /** The request was refused, or its client has gone. Returns whether the hold went with it. */
@@ -53,6 +61,10 @@ export class Holds implements Iterable<string> {
     const hold = this.#byId.get(holdId);
     if (hold === undefined) return false;
     hold.open -= 1;
-    return !hold.known && hold.open === 0 && this.#byId.delete(holdId);
+    return this.#drop(holdId, hold);
+  }
+
+  #drop(holdId: string, { open, told }: Hold): boolean {
+    return open === 0 && told <= 0 && this.#byId.delete(holdId);
   }
 }

@@ -59,6 +59,12 @@ export class LeaseService implements LockService {
     );
   }
 
+  undelivered(caller: Caller, leaseId: string, holdId: string): void {
+    this.#deps.desk.now();
+    const lease = this.#deps.table.byRef(leaseRefOf(leaseId));
+    if (lease !== null) this.#deps.holding.undelivered(caller, lease, holdId);
+  }
+
   async lease(caller: Caller, leaseId: string, waitMs: number, signal: AbortSignal): Promise<LeaseView> {
     checkWait(waitMs);
     this.#deps.desk.now();

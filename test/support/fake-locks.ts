@@ -55,6 +55,9 @@ export class FakeLocks implements LockService {
     await this.acquireWait?.(args[2]);
     return { lease: this.view, created: this.created };
   }
+  undelivered(...args: Parameters<LockService['undelivered']>): void {
+    this.#called('undelivered', args);
+  }
   async lease(...args: Parameters<LockService['lease']>) {
     return this.#called('lease', args);
   }

@@ -7,6 +7,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { send } from '../../../src/grpc/answer-stream.ts';
 import { Calls } from '../../../src/grpc/calls.ts';
 import { loadContract } from '../../../src/grpc/contract.ts';
+import { Deliveries } from '../../../src/grpc/deliveries.ts';
 import type { GrpcDeps } from '../../../src/grpc/grpc-deps.ts';
 import { lockMethods } from '../../../src/grpc/lock-methods.ts';
 import type { RecordLockRequest, RecordLockResponse, ReleaseLockRequest, RenewLockRequest } from '../../../src/grpc/messages.ts';
@@ -44,7 +45,11 @@ function room(perSecond = 0) {
     settings: { host: '127.0.0.1', port: 0, tls: null, rateLimitPerSecond: perSecond },
   };
   const open = new OpenCalls(deps.deadline);
-  const methods = lockMethods(deps, new Calls({ deps, contract, open, rate: new RateLimit(deps.clock, perSecond) }), open);
+  const methods = lockMethods(
+    deps,
+    new Calls({ deps, contract, open, deliveries: new Deliveries(), rate: new RateLimit(deps.clock, perSecond) }),
+    open,
+  );
   const call = <Request>(request: Request, metadata: Readonly<Record<string, string>> = {}) => {
     const sent = new Metadata();
     for (const [name, value] of Object.entries(metadata)) sent.set(name, value);
