@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import type { FencegateClientOptions } from '../client/client-options.ts';
@@ -6,7 +5,8 @@ import { isFencegateError } from '../client/errors.ts';
 import type { FencegateClient } from '../client/fencegate-client.ts';
 import type { ClientEnvironment } from '../client/from-environment.ts';
 import type { CommandContext } from './command-context.ts';
-import { Interrupted, interruptible } from './interruptible.ts';
+import { interruptible } from './interruptible.ts';
+import { OrderIds } from './order-ids.ts';
 import { UsageError } from './usage-error.ts';
 
 /** The flags of every command that talks to a gateway. */
@@ -59,17 +59,11 @@ export function withClient<T>({ environment }: CommandContext, flags: Connection
 
 /** The same for what changes something there: its orders have one request id, by which an `Interrupted` tells how to find what became of them. */
 export async function withOrder<T>({ environment }: CommandContext, flags: ConnectionFlags, work: Work<T>): Promise<T> {
-  const orderId = randomUUID();
-  let isSent = false;
-  const requestId = (method: string): string => {
-    if (method === 'GET') return randomUUID();
-    isSent = true;
-    return orderId;
-  };
+  const orders = new OrderIds();
   try {
-    return await withOpenClient(() => openClient(environment, flags, { requestId }), work);
+    return await withOpenClient(() => openClient(environment, flags, { requestId: orders.next }), work);
   } catch (thrown) {
-    throw thrown instanceof Interrupted && isSent ? thrown.during(orderId) : thrown;
+    throw orders.interrupted(thrown);
   }
 }
 

@@ -69,7 +69,7 @@ function exitCodeOf({ code, status }: FencegateError, isWrite: boolean): number 
 
 /** Whether the gateway was not reached, or cannot do it now: it may be back soon. */
 export function isUnavailable(thrown: unknown): thrown is FencegateError {
-  return thrown instanceof FencegateError && exitCodeOf(thrown, false) === EXIT.unavailable;
+  return thrown instanceof FencegateError && standingRefusal(thrown) === null && exitCodeOf(thrown, false) === EXIT.unavailable;
 }
 
 /** `isWrite`: of a command that writes. `null`: nobody foresaw this; it is thrown on. */

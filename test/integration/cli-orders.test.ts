@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -101,6 +101,41 @@ describe('an order that is interrupted before it is answered', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as AuditRecord);
     expect(records).toMatchObject([{ action: 'lease_break', outcome: 'committed', request_id: id, resource }]);
+  });
+
+  it('edit: so it is with what was to be put back, and the copy is kept', async () => {
+    await lab.client.put('v/edited', 'before');
+    let told: (id: string) => void = () => undefined;
+    const order = new Promise<string>((resolve) => {
+      told = resolve;
+    });
+    // Everything passes but what puts the copy back.
+    const server = createServer((request, response) => {
+      if (request.method === 'PUT') {
+        told(String(request.headers['x-request-id']));
+        return;
+      }
+      const onward = httpRequest(`${lab.gateway.url}${request.url}`, { method: request.method, headers: request.headers }, (answer) => {
+        response.writeHead(answer.statusCode ?? 0, answer.headers);
+        answer.pipe(response);
+      });
+      onward.on('error', () => response.destroy());
+      request.pipe(onward);
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const cli = lab.cli.with({ FENCEGATE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+    const command = cli.start('edit', 'v/edited', '--', 'sh', '-c', 'echo after > {}');
+    const id = await order;
+    command.signal('SIGINT');
+    expect((await command.ended()).code).toBe(130);
+    const [, copy = ''] = /is kept in (\S+)\n/.exec(command.stderr) ?? [];
+    expect(readFileSync(copy, 'utf8')).toBe('after\n');
+    rmSync(join(copy, '..'), { recursive: true });
+    expect(command.stderr).toContain(interruption(id));
   });
 
   it('is none where a command only asks', async () => {

@@ -15,6 +15,7 @@ import type { CommandContext } from '../command-context.ts';
 import { clientEnvironment, closeSoon, openClient } from '../connection.ts';
 import { EXIT } from '../exit-codes.ts';
 import { interruptible } from '../interruptible.ts';
+import { OrderIds } from '../order-ids.ts';
 import { printable } from '../printable.ts';
 import { sayWithoutWaiting } from '../standard-error.ts';
 import { UsageError } from '../usage-error.ts';
@@ -34,7 +35,8 @@ export async function editFile(context: CommandContext, resource: string, argv: 
   if (resource.endsWith('/')) throw new UsageError('a directory cannot be edited; name a file');
   leaseTimes(flags);
   sayWithoutWaiting();
-  const client = await openClient(context.environment, flags, { onEvent: tellsOfBreak(context) });
+  const orders = new OrderIds();
+  const client = await openClient(context.environment, flags, { onEvent: tellsOfBreak(context), requestId: orders.next });
   const directory = await mkdtemp(join(tmpdir(), 'fencegate-edit-'));
   const copy = new LocalCopy(client, resource, join(directory, basename(resource)));
   let keep: string | null = null;
@@ -45,7 +47,8 @@ export async function editFile(context: CommandContext, resource: string, argv: 
       reached = (await giveBack(context, lease)) && isReached(lease);
     });
     keep = end.keep;
-    if (end.refusal !== null) throw end.refusal;
+    // The only PUT here is what puts the copy back.
+    if (end.refusal !== null) throw orders.interrupted(end.refusal, 'PUT');
     return end.code;
   } finally {
     if (keep !== null) context.host.complain(`what the command made of it is kept in ${keep}`);

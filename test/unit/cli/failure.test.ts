@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { failureOf as failureOfCommand } from '../../../src/cli/failure.ts';
+import { failureOf as failureOfCommand, isUnavailable } from '../../../src/cli/failure.ts';
 import { Interrupted } from '../../../src/cli/interruptible.ts';
 import { UsageError } from '../../../src/cli/usage-error.ts';
 import { STATUS_BY_CODE } from '../../../src/client/contract/codes.ts';
@@ -75,6 +75,15 @@ describe('how a command fails', () => {
     expect(failure).toMatchObject({ exitCode: 69, lines: [expect.stringContaining(`(${reason}).`), expect.stringContaining(next)] });
     // Nobody was told anything, so there is nothing to look for.
     expect(failure?.lines.join('')).not.toContain('r1');
+  });
+
+  it('a gateway that TLS keeps from us will not be back soon, as one may be that is away', () => {
+    const refused = unreachable('CERT_HAS_EXPIRED', Object.assign(new Error('expired'), { code: 'CERT_HAS_EXPIRED' }));
+    expect([isUnavailable(refused), isUnavailable(unreachable('ECONNREFUSED', new Error('refused'))), isUnavailable(refusal('draining'))]).toEqual([
+      false,
+      true,
+      true,
+    ]);
   });
 
   it('what became of an order that has no answer is to be looked up by its request', () => {
