@@ -9,6 +9,7 @@ import type { Resource } from '../domain/resource.ts';
 import type { Place, Volume } from '../domain/volume.ts';
 import type { WriteAnswer, WriteEnvelope } from '../domain/write.ts';
 import { admitTarget, admitToken, checkTarget, refusalOfLateName, writableVolume } from './admit.ts';
+import { makeNamesDurable } from './applied.ts';
 import { assertSameParent, commitSection, type Section } from './commit.ts';
 import type { WriteDeps } from './deps.ts';
 import { answerHeaders } from './file-answer.ts';
@@ -131,8 +132,7 @@ async function decide(operation: Operation, token: FencingToken, changing: Chang
     }
     // A directory that is there already is what was asked for.
     if (change !== MAKE_DIRECTORY || target === null) await applyOne(operation, changing, intent, under);
-    await operation.reached('6.applied');
-    await volume.syncParent(under);
+    await makeNamesDurable(operation, volume, [under]);
   };
   return {
     volume,

@@ -9,6 +9,7 @@ import type { StoredAnswer } from '../domain/journal.ts';
 import type { Place, Volume } from '../domain/volume.ts';
 import type { TransferRequest, WriteAnswer, WriteEnvelope } from '../domain/write.ts';
 import { admitTarget, admitToken, checkNewNames, checkTarget, writableVolume } from './admit.ts';
+import { makeNamesDurable } from './applied.ts';
 import { assertSameParent, commitSection, type Section } from './commit.ts';
 import type { WriteDeps } from './deps.ts';
 import { answerWithFile } from './file-answer.ts';
@@ -102,9 +103,7 @@ async function decide(deps: WriteDeps, operation: Operation, right: WriteRight, 
         places.push(under);
       }
       await volume.apply(intent, under, from);
-      await operation.reached('6.applied');
-      await volume.syncParent(under);
-      await volume.syncParent(from);
+      await makeNamesDurable(operation, volume, [under, from]);
     },
     discard: () => Promise.resolve(),
     discardForGood: () => Promise.resolve(false),

@@ -8,6 +8,7 @@ import type { Resource } from '../domain/resource.ts';
 import type { Place, Staging, Volume } from '../domain/volume.ts';
 import type { Body, RangeTarget, WriteAnswer, WriteEnvelope } from '../domain/write.ts';
 import { admitTarget, admitToken, checkDeclaredLength, checkTarget, refusalOfLateName, writableVolume } from './admit.ts';
+import { makeNamesDurable } from './applied.ts';
 import { assertSameParent, commitSection, type Section } from './commit.ts';
 import type { WriteDeps } from './deps.ts';
 import { answerWithFile } from './file-answer.ts';
@@ -261,6 +262,5 @@ async function applyInPlace(operation: Operation, patching: Patching, intent: In
   } catch (error) {
     throw await refusalOfLateName(operation, { volume, place: under, check }, error);
   }
-  await operation.reached('6.applied');
-  await volume.syncParent(under);
+  await makeNamesDurable(operation, volume, [under]);
 }

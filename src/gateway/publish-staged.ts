@@ -7,6 +7,7 @@ import type { StoredAnswer } from '../domain/journal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Place, Staging, Volume } from '../domain/volume.ts';
 import { checkTarget, refusalOfLateName } from './admit.ts';
+import { makeNamesDurable } from './applied.ts';
 import { assertSameParent, commitSection, type Section } from './commit.ts';
 import type { WriteDeps } from './deps.ts';
 import { answerWithFile } from './file-answer.ts';
@@ -101,8 +102,7 @@ async function applyUnderParent(operation: Operation, publication: Publication, 
       throw await lateRefusal(operation, publication, under, again);
     });
   }
-  await operation.reached('6.applied');
-  await volume.syncParent(under);
+  await makeNamesDurable(operation, volume, [under]);
 }
 
 async function madeParents(volume: Volume, place: Place, places: Place[]): Promise<Place> {

@@ -2,7 +2,7 @@
  * Several files in one multipart request, all or nothing: every file is staged, every name is leased, a manifest is durable, one
  * unit has all intents; only then is the first file applied. A reader may meet the middle, the end states are all or none (I3 per file).
  */
-import { GatewayError, refuse } from '../domain/errors.ts';
+import { asGatewayError, GatewayError, refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import { etagOf } from '../domain/file-facts.ts';
 import type { Intent } from '../domain/intent.ts';
@@ -12,6 +12,7 @@ import { assertSegment, inCanonicalOrder, isHiddenSegment, type Resource, resour
 import type { Place, Staging, Volume } from '../domain/volume.ts';
 import type { FileAnswer, UploadBody, UploadPart, WriteAnswer, WriteEnvelope } from '../domain/write.ts';
 import { admitTarget, admitToken, checkDeclaredLength, checkTarget, refusalOfLateName, writableVolume } from './admit.ts';
+import { makeNamesDurable } from './applied.ts';
 import { assertSameParent, commitSection, type Section } from './commit.ts';
 import type { WriteDeps } from './deps.ts';
 import { answerHeaders, fileAnswer } from './file-answer.ts';
@@ -214,11 +215,9 @@ async function applyAll(operation: Operation, volume: Volume, intents: readonly 
       under.push(place);
     }
   } catch (error) {
-    if (under.length === 0 || !(error instanceof GatewayError)) throw error;
-    throw await undone(volume, intents, error);
+    throw under.length === 0 ? error : await undone(volume, intents, asGatewayError(error));
   }
-  await operation.reached('6.applied');
-  for (const place of distinctParents(under)) await volume.syncParent(place);
+  await makeNamesDurable(operation, volume, distinctParents(under));
 }
 
 async function applyOne(operation: Operation, volume: Volume, intent: Intent, place: Place): Promise<void> {
@@ -245,10 +244,17 @@ function distinctParents(places: readonly Place[]): readonly Place[] {
   return [...parents.values()];
 }
 
-/** The files that were applied before the failure are put back; when that cannot be shown, the outcome is unknown. */
+/**
+ * The files that were applied before the failure are put back; when that cannot be shown, the outcome is unknown (I3): also when putting back
+ * failed for a reason that is definite for itself, as on a file system that became read-only half-way.
+ */
 async function undone(volume: Volume, intents: readonly Intent[], error: GatewayError): Promise<GatewayError> {
   if (error.code === 'outcome_unknown') return error;
-  const restored = await volume.restore(intents);
-  if (restored) return error;
-  return new GatewayError('outcome_unknown', { detail: 'Some files of the upload were written and could not be put back yet.', cause: error });
+  const unknown = (cause: unknown): GatewayError =>
+    new GatewayError('outcome_unknown', { detail: 'Some files of the upload were written and could not be put back yet.', cause });
+  try {
+    return (await volume.restore(intents)) ? error : unknown(error);
+  } catch (thrown) {
+    return unknown(new AggregateError([error, thrown]));
+  }
 }

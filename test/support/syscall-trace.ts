@@ -65,16 +65,23 @@ function joined(lines: readonly string[]): string[] {
   return [...whole, ...begun.values()];
 }
 
+export interface Injection {
+  end(): Promise<void>;
+}
+
 /** Every sync of the file at `path` by a running process answers EIO from now on, and nothing is synced. Resolves when every thread is watched. */
-export async function failSyncs(pid: number, path: string): Promise<{ end(): Promise<void> }> {
+export function failSyncs(pid: number, path: string): Promise<Injection> {
   const calls = 'fsync,fdatasync';
-  const strace = spawn(
-    'strace',
-    ['-f', '-P', path, '-e', `trace=${calls}`, '-e', `inject=${calls}:error=EIO`, '-o', '/dev/null', '-p', String(pid)],
-    {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    },
-  );
+  return inject(pid, ['-P', path, '-e', `trace=${calls}`, '-e', `inject=${calls}:error=EIO`]);
+}
+
+/** Every rename by a running process takes so long from now on. Resolves when every thread is watched. */
+export function slowRenames(pid: number, delayMs: number): Promise<Injection> {
+  return inject(pid, ['-e', 'trace=rename', '-e', `inject=rename:delay_enter=${delayMs * 1_000}`]);
+}
+
+async function inject(pid: number, what: readonly string[]): Promise<Injection> {
+  const strace = spawn('strace', ['-f', ...what, '-o', '/dev/null', '-p', String(pid)], { stdio: ['ignore', 'ignore', 'pipe'] });
   await attached(strace);
   const gone = new Promise((resolve) => strace.once('exit', resolve));
   return {
