@@ -1,5 +1,6 @@
 import { GatewayError } from './errors.ts';
 import { LIMITS } from './limits.ts';
+import { isOfBytes, nameOnDisk, segmentOfBytes } from './segment-bytes.ts';
 
 /**
  * A resource: volume + canonical path. Decoded once, canonicalised once; no raw path passes this point (trap F20).
@@ -34,36 +35,45 @@ function invalid(detail: string): GatewayError {
 }
 
 /** Checks one decoded segment. Throws `invalid_path`. */
-export function assertSegment(segment: string): void {
+export function assertSegment(segment: string, form: NameForm = 'text'): void {
   if (segment === '') throw invalid('The path has an empty segment.');
   if (segment === '.' || segment === '..') throw invalid('The path has a "." or ".." segment.');
   if (segment.includes('/')) throw invalid('A segment of the path contains a slash.');
   if (segment.includes('\\')) throw invalid('The path contains a backslash.');
   if (CONTROL.test(segment)) throw invalid('The path contains a control character.');
-  if (LONE_SURROGATE.test(segment)) throw invalid('The path is not valid Unicode.');
-  if (Buffer.byteLength(segment) > LIMITS.segmentBytesMax) throw invalid(`A segment of the path is over ${LIMITS.segmentBytesMax} bytes.`);
+  if (LONE_SURROGATE.test(segment) && (form === 'text' || !isOfBytes(segment))) throw invalid('The path is not valid Unicode.');
+  if (Buffer.byteLength(nameOnDisk(segment)) > LIMITS.segmentBytesMax)
+    throw invalid(`A segment of the path is over ${LIMITS.segmentBytesMax} bytes.`);
 }
 
-function decodeSegment(raw: string): string {
+/** What a name must be: text, as everything that is written, or any bytes, as what others left there for readers (trap F22). */
+export type NameForm = 'text' | 'bytes';
+
+function decodeSegment(raw: string, form: NameForm): string {
   try {
     return decodeURIComponent(raw);
   } catch {
-    throw invalid('The path is not percent-encoded UTF-8.');
+    const ofBytes = form === 'bytes' ? segmentOfBytes(raw) : null;
+    if (ofBytes === null) throw invalid('The path is not percent-encoded UTF-8.');
+    return ofBytes;
   }
 }
 
 /** Splits a raw (still encoded) URL path below the volume. A trailing slash must have been cut off by the caller. */
-export function segmentsFromUrl(raw: string): string[] {
-  return assertSegments(raw.split('/').map(decodeSegment));
+export function segmentsFromUrl(raw: string, form: NameForm = 'text'): string[] {
+  return assertSegments(
+    raw.split('/').map((segment) => decodeSegment(segment, form)),
+    form,
+  );
 }
 
 /** Splits a plain-text path, as JSON bodies and query parameters carry it. */
 export function segmentsFromText(text: string): string[] {
-  return assertSegments(text.split('/'));
+  return assertSegments(text.split('/'), 'text');
 }
 
-function assertSegments(segments: string[]): string[] {
-  for (const segment of segments) assertSegment(segment);
+function assertSegments(segments: string[], form: NameForm): string[] {
+  for (const segment of segments) assertSegment(segment, form);
   if (Buffer.byteLength(segments.join('/')) > LIMITS.pathBytesMax) throw invalid(`The path is over ${LIMITS.pathBytesMax} bytes.`);
   return segments;
 }

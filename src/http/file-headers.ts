@@ -5,6 +5,8 @@ import { digestField } from './digest-headers.ts';
 
 /** What a browser may show in place. Everything else is saved: a file of a volume must never run as a page of this gateway. */
 const SHOWN: ReadonlySet<string> = new Set(['text/plain', 'image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'image/bmp']);
+/** In a name that is not UTF-8 (`segment-bytes.ts`); a header can say that only so. */
+const ALONE = /\p{Surrogate}/gu;
 const MS_PER_SECOND = 1_000;
 
 export function mediaTypeOfName(path: string): string {
@@ -34,6 +36,6 @@ export function representationHeaders(resource: Resource): Record<string, string
     'content-type': type,
     'x-content-type-options': 'nosniff',
     'content-security-policy': "sandbox; default-src 'none'",
-    ...(SHOWN.has(type) ? {} : { 'content-disposition': contentDisposition(name) }),
+    ...(SHOWN.has(type) ? {} : { 'content-disposition': contentDisposition(name.replace(ALONE, '\ufffd')) }),
   };
 }

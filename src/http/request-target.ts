@@ -3,7 +3,7 @@
  * paths that name resources never reach it: it sees a fixed placeholder, and the raw path is decoded here, once.
  */
 import { refuse } from '../domain/errors.ts';
-import { isVolumeName, segmentsFromText, segmentsFromUrl } from '../domain/resource.ts';
+import { isVolumeName, type NameForm, segmentsFromText, segmentsFromUrl } from '../domain/resource.ts';
 
 /** Prefixes below which everything is `{volume}/{path}`. */
 const RESOURCE_PREFIXES = ['/v1/files/', '/v1/locks/', '/v1/watch/', '/v1/admin/fences/'] as const;
@@ -60,7 +60,7 @@ export interface NamedTarget {
 }
 
 /** Reads the raw target of a routed request. Throws `invalid_path`, `volume_not_found` (a name that no volume can have). */
-export function namedTarget(target: string): NamedTarget {
+export function namedTarget(target: string, form: NameForm = 'text'): NamedTarget {
   const path = rawPathOf(target);
   const prefix = RESOURCE_PREFIXES.find((candidate) => path.startsWith(candidate)) ?? '';
   if (target.includes('#')) throw refuse('invalid_path', 'A URL that is sent has no fragment.');
@@ -71,7 +71,7 @@ export function namedTarget(target: string): NamedTarget {
   const rest = below.slice(slash + 1);
   if (rest === '') return { volume, segments: [], directory: true };
   const directory = rest.endsWith('/');
-  return { volume, segments: segmentsFromUrl(directory ? rest.slice(0, -1) : rest), directory };
+  return { volume, segments: segmentsFromUrl(directory ? rest.slice(0, -1) : rest, form), directory };
 }
 
 /** Checks a plain-text path of a query. */

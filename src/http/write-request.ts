@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { scopeRefusal } from '../domain/access.ts';
 import { refuse } from '../domain/errors.ts';
 import { type NameUse, resourceFromText, resourceNamed } from '../domain/named-resource.ts';
-import type { Resource } from '../domain/resource.ts';
+import type { NameForm, Resource } from '../domain/resource.ts';
 import type { WriteAnswer, WriteEnvelope } from '../domain/write.ts';
 import { assertIdentityCoding, readEnvelope } from './envelope.ts';
 import { declaredBytesOf } from './exchange.ts';
@@ -25,8 +25,9 @@ export function targetOf(
   deps: HttpDeps,
   request: FastifyRequest,
   use: NameUse,
+  form: NameForm = 'text',
 ): { readonly target: NamedTarget; readonly resource: Resource | null } {
-  const target = namedTarget(request.originalUrl);
+  const target = namedTarget(request.originalUrl, form);
   if (target.segments.length > 0 || use === 'read') admitName(request, target.volume, target.segments.join('/'));
   if (target.segments.length === 0) {
     deps.volumes.policy(target.volume);
@@ -37,8 +38,8 @@ export function targetOf(
 }
 
 /** The same where only a resource will do. */
-export function resourceOfRoute(deps: HttpDeps, request: FastifyRequest, use: NameUse): Resource {
-  const { resource } = targetOf(deps, request, use);
+export function resourceOfRoute(deps: HttpDeps, request: FastifyRequest, use: NameUse, form: NameForm = 'text'): Resource {
+  const { resource } = targetOf(deps, request, use, form);
   if (resource === null) throw refuse('invalid_path', 'The root of a volume cannot be written, leased or removed.');
   return resource;
 }

@@ -1,3 +1,5 @@
+import { nameOnDisk } from '../domain/segment-bytes.ts';
+
 /**
  * A held file descriptor. A call that ran over its deadline is still in the kernel, or still in the queue of the thread pool, with
  * this number in its hands; if the number were closed it could be given to another file, and the late write or rename would hit that one.
@@ -64,7 +66,8 @@ export function at(dir: Descriptor, name: string | Buffer): At {
  */
 export function procPath({ dir, name }: At): string | Buffer {
   const parent = `${procFd(dir)}/`;
-  return typeof name === 'string' ? parent + name : Buffer.concat([Buffer.from(parent), name]);
+  const onDisk = typeof name === 'string' ? nameOnDisk(name) : name;
+  return typeof onDisk === 'string' ? parent + onDisk : Buffer.concat([Buffer.from(parent), onDisk]);
 }
 
 /** The same for what is held itself, also when it was opened by `O_PATH`. */

@@ -1,6 +1,6 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { jsonOf, verdictOf } from '../support/gateway-client.ts';
+import { jsonOf, textOf, verdictOf } from '../support/gateway-client.ts';
 import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
 
 interface Page {
@@ -71,6 +71,27 @@ describe('a listing', () => {
     expect(entries.map(({ name, name_base64: base64 }) => [name, base64])).toEqual(
       [...raw].sort(Buffer.compare).map((name) => [null, name.toString('base64')]),
     );
+  });
+
+  it('F22: what is listed under a name that is not UTF-8 is read by its bytes, percent-encoded, and by no other name; nothing writes it', async () => {
+    const encoded = (name: Buffer): string => [...name].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
+    const directory = Buffer.concat([Buffer.from(gateway.path('v/')), Buffer.from([0x64, 0xff])]);
+    mkdirSync(directory);
+    const file = Buffer.from([0x66, 0xfc, 0x2e, 0x7a, 0x69, 0x70]);
+    writeFileSync(Buffer.concat([directory, Buffer.from('/'), file]), 'latin');
+    const path = `/v1/files/v/d%FF/${encoded(file)}`;
+    const read = await gateway.client.send('GET', path);
+    expect([read.status, textOf(read), read.headers['content-disposition']]).toEqual([200, 'latin', expect.stringContaining('attachment')]);
+    expect(jsonOf<Page>(await gateway.client.send('GET', '/v1/files/v/d%FF/')).entries.map((entry) => entry.name_base64)).toEqual([
+      file.toString('base64'),
+    ]);
+    for (const other of ['d%FE/', 'd%FF/f%FD.zip', 'd%EF%BF%BD/', 'd%ED%B3%BF/', `d%FF/%FF${'a'.repeat(254)}`])
+      expect([other, verdictOf(await gateway.client.send('GET', `/v1/files/v/${other}`))]).toEqual([other, expect.stringMatching(/^(404|400) /)]);
+    for (const hidden of ['d%FF/%2F', 'd%FF/%FF%5C', 'd%FF/%FF%00', 'd%FF/%FF%2Fx', `d%FF/%FF${'a'.repeat(255)}`, 'd%FF/%F'])
+      expect([hidden, verdictOf(await gateway.client.send('GET', `/v1/files/v/${hidden}`))]).toEqual([hidden, '400 invalid_path']);
+    for (const method of ['PUT', 'DELETE', 'PATCH'])
+      expect(verdictOf(await gateway.client.send(method, path, { body: method === 'DELETE' ? null : 'x' }))).toBe('400 invalid_path');
+    expect(verdictOf(await gateway.client.post('/v1/copies', { from: 'v/d\udcff/f\udcfc.zip', to: 'v/copy' }))).toBe('400 invalid_path');
   });
 
   it('F11: does not show what belongs to the gateway or to an NFS client', async () => {

@@ -60,7 +60,7 @@ export function readRoutes(app: TypedApp, { deps }: RouteOptions): void {
       },
     },
     async (request): Promise<ListingBody> => {
-      const { target, resource } = targetOf(deps, request, 'read');
+      const { target, resource } = targetOf(deps, request, 'read', 'bytes');
       const { limit = LIMITS.listPageDefault, cursor = null } = request.query;
       const page = await volumeWithFiles(deps, target.volume).list(resource, { limit, cursor });
       return {
@@ -86,7 +86,7 @@ function volumeWithFiles(deps: HttpDeps, name: string): Volume {
 }
 
 async function serveFile(deps: HttpDeps, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const resource = resourceOfRoute(deps, request, 'read');
+  const resource = resourceOfRoute(deps, request, 'read', 'bytes');
   const opened = await volumeWithFiles(deps, resource.volume).open(resource);
   let handedOn = false;
   try {

@@ -40,7 +40,7 @@ export const ListQuery = Type.Object({ limit: Limit(LIMITS.listPageMax, LIMITS.l
 export const Entry = Type.Object(
   {
     name: nullableString('null when the name is not UTF-8'),
-    name_base64: nullableString('The bytes of a name that is not UTF-8'),
+    name_base64: nullableString('The bytes of a name that is not UTF-8; GET finds it by these bytes, percent-encoded'),
     type: answerOneOf(['file', 'directory', 'symbolic_link', 'special'] as const),
     size_bytes: nullableInteger(),
     modified_at: nullableString('RFC 3339 UTC'),
