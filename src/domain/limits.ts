@@ -102,6 +102,8 @@ export const LIMITS = {
   listEntriesMax: 1_000_000,
 
   idempotencyKeyBytesMax: 255,
+  /** Of a field or query with such a key: between quotes each of its characters may stand escaped. */
+  idempotencyFieldBytesMax: 512,
   idempotencyKeptMs: 86_400_000,
   idempotencyRowsMax: 1_000_000,
   operationsKeptMs: 604_800_000,

@@ -49,10 +49,13 @@ function idempotencyOf(context: EnvelopeContext): WriteEnvelope['idempotency'] {
 
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
-/** A structured string, as the draft asks for; a bare word, as many clients send it, is the same key. */
 function idempotencyKey(request: IncomingMessage): string | null {
-  const value = singleValue(request, 'idempotency-key', 2 * LIMITS.idempotencyKeyBytesMax + 2);
-  if (value === null) return null;
+  const value = singleValue(request, 'idempotency-key', LIMITS.idempotencyFieldBytesMax);
+  return value === null ? null : idempotencyKeyOf(value);
+}
+
+/** The key of a field. A structured string, as the draft asks for; a bare word, as many clients send it, is the same key. Throws `invalid_request`. */
+export function idempotencyKeyOf(value: string): string {
   const key = value.startsWith('"') ? quotedKey(value) : value;
   if (!PRINTABLE.test(key) || key.length > LIMITS.idempotencyKeyBytesMax) {
     throw refuse('invalid_request', `Idempotency-Key is a string of 1 to ${LIMITS.idempotencyKeyBytesMax} printable characters.`);

@@ -88,6 +88,7 @@ test.each([
   'order=up',
   'action=nothing',
   'since=yesterday',
+  'since=2026-02-30T00:00:00Z',
   'token=-1',
   'token=9223372036854775808',
   'volum=demo',

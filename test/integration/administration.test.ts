@@ -187,6 +187,9 @@ describe('health', () => {
     });
     expect(verdictOf(await gateway.client.post('/v1/admin/doctor/fixes', { finding_id: 'none', dry_run: true }))).toBe('404 not_found');
     expect(verdictOf(await gateway.client.post('/v1/admin/volumes/nowhere/adopt', { reason: 'r' }))).toBe('404 volume_not_found');
+    expect(await gateway.client.audit({ action: 'volume_adopt', code: 'volume_not_found' })).toMatchObject([
+      { volume: 'nowhere', outcome: 'rejected' },
+    ]);
     // It is its own already: an adoption would end every lease for nothing.
     const lease = jsonOf(await gateway.client.post('/v1/leases', { resource: 'v/own', ttl_ms: 60_000 }));
     expect((await gateway.client.post('/v1/admin/volumes/v/adopt', { reason: 'r' })).status).toBe(200);

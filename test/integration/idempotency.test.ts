@@ -112,6 +112,7 @@ describe('a retry with the same key', () => {
       etag: first.headers['etag'],
       fencing_token: first.headers['x-fencing-token'],
     });
+    expect(jsonOf(await gateway.client.send('GET', '/v1/operations', { query: { idempotency_key: `"key-${keys}"` } }))).toEqual(operation);
     for (const query of [`/${first.headers['x-operation-id']}`, `?request_id=${encodeURIComponent(first.headers['x-request-id'] ?? '')}`])
       expect(jsonOf(await gateway.client.send('GET', `/v1/operations${query}`))).toEqual(operation);
     for (const query of ['', '?idempotency_key=a&request_id=b', '?other=1'])

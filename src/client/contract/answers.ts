@@ -228,7 +228,7 @@ export interface WrittenFiles {
 export interface Entry {
   /** null when the name is not UTF-8 */
   readonly name: string | null;
-  /** The bytes of a name that is not UTF-8 */
+  /** The bytes of a name that is not UTF-8; GET finds it by these bytes, percent-encoded */
   readonly name_base64: string | null;
   readonly type: 'file' | 'directory' | 'symbolic_link' | 'special';
   readonly size_bytes: number | null;

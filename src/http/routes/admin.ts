@@ -234,6 +234,8 @@ function fenceAdministration(app: TypedApp, { deps }: RouteOptions): void {
     async (request) => {
       const { name } = request.params;
       if (!isVolumeName(name)) throw refuse('volume_not_found', 'There is no volume of this name.');
+      request.state.subject = { volume: name, path: null };
+      deps.volumes.policy(name);
       handOver(request);
       return volumeReadyJson(await deps.administration.adopt(callerOf(request), name, request.body.reason));
     },

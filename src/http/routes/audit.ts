@@ -120,9 +120,15 @@ const RFC_3339 = /^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.
 /** Times are compared as text in the journal, so they are brought to one form here. */
 function instant(text: string | undefined, name: string): string | undefined {
   if (text === undefined) return undefined;
-  const ms = RFC_3339.test(text) ? Date.parse(text.replace(' ', 'T')) : Number.NaN;
+  const ms = RFC_3339.test(text) && isDay(text.slice(0, 10)) ? Date.parse(text.replace(' ', 'T')) : Number.NaN;
   if (Number.isNaN(ms)) throw refuse('invalid_request', `${name} is a time like 2026-01-31T12:00:00Z.`);
   return rfc3339(ms);
+}
+
+/** `Date` takes the 30th of February for a day in March. */
+function isDay(text: string): boolean {
+  const ms = Date.parse(text);
+  return !Number.isNaN(ms) && rfc3339(ms).startsWith(text);
 }
 
 function filterOf(query: AuditQueryValues): AuditFilter {

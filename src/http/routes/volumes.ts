@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { inScope } from '../../domain/access.ts';
 import { refuse } from '../../domain/errors.ts';
 import type { OperationKey, OperationView } from '../../domain/journal.ts';
+import { idempotencyKeyOf } from '../envelope.ts';
 import { principalOf } from '../request-state.ts';
 import { answers } from '../schemas/common.ts';
 import { Operation, type OperationBody, OperationParams, OperationQuery, VolumeList, type VolumeListBody } from '../schemas/files.ts';
@@ -63,7 +64,10 @@ export function volumeRoutes(app: TypedApp, { deps }: RouteOptions): void {
     async (request): Promise<OperationBody> => {
       const { idempotency_key: key, request_id: requestId } = request.query;
       if (key !== undefined && requestId === undefined) {
-        return shown(request, await deps.journal.operation({ by: 'idempotency_key', principal: principalOf(request).name, key }));
+        return shown(
+          request,
+          await deps.journal.operation({ by: 'idempotency_key', principal: principalOf(request).name, key: idempotencyKeyOf(key) }),
+        );
       }
       if (requestId !== undefined && key === undefined) return shown(request, await deps.journal.operation({ by: 'request_id', requestId }));
       throw refuse('invalid_request', 'Ask with either idempotency_key or request_id.');

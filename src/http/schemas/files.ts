@@ -86,7 +86,13 @@ export type VolumeListBody = Static<typeof VolumeList>;
 
 export const OperationQuery = Type.Object(
   {
-    idempotency_key: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.idempotencyKeyBytesMax })),
+    idempotency_key: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: LIMITS.idempotencyFieldBytesMax,
+        description: 'As the header was sent, with its quotes or without them',
+      }),
+    ),
     request_id: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.requestIdBytesMax })),
   },
   { additionalProperties: false },
