@@ -151,7 +151,7 @@ export type JournalOp =
   /** Incarnation directories that exist or may exist on a volume: published after they were made and synced, forgotten after they were removed and synced. */
   | { readonly op: 'incarnation_put'; readonly volume: string; readonly incarnation: string }
   | { readonly op: 'incarnation_gone'; readonly volume: string; readonly incarnation: string }
-  /** Small named facts: token base, coordinator id, `backup` flag, volume floor ("floor:<volume>"), last commit mtime ("mtime:<volume>"). `null` deletes. */
+  /** Small named facts: token base, coordinator id, `backup` flag, volume floor ("floor:<volume>"), token ceiling ("ceiling:<volume uuid>"), last commit mtime ("mtime:<volume>"). `null` deletes. */
   | { readonly op: 'meta_put'; readonly name: string; readonly value: string | null };
 
 export interface CommitReceipt {

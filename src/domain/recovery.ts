@@ -45,6 +45,10 @@ export interface VolumeRecord {
   published(incarnation: string): Promise<void>;
   /** Durable when it resolves: called after the directory was removed and its parent synced. */
   gone(incarnation: string): Promise<void>;
+  /** The highest token ceiling that this journal ever reserved on the volume of this uuid; `null`: none. */
+  reservedCeiling(volumeUuid: string): bigint | null;
+  /** Durable when it resolves, and never lower than before: called before a stamp with that ceiling is written. */
+  reserveCeiling(volumeUuid: string, ceiling: bigint): Promise<void>;
   /** The newest unsettled intent per resource, oldest first. */
   unsettled(): readonly Intent[];
   knows(operationId: string): OperationKnown;
@@ -57,5 +61,8 @@ export interface VolumeRecord {
 /** What is known of the process that wrote under an incarnation: `exited` only when its end was seen. */
 export type WriterState = 'exited' | 'ourselves' | 'unknown';
 
-/** How the stamp on a volume compares with our journal. */
-export type StampVerdict = 'ok' | 'other_journal' | 'ahead_of_journal' | 'other_coordinator';
+/**
+ * How the stamp on a volume compares with our journal, and what else on the volume says that the journal was put back: `unknown_files` are in
+ * an incarnation directory that it never published.
+ */
+export type StampVerdict = 'ok' | 'other_journal' | 'ahead_of_journal' | 'unreserved_ceiling' | 'unknown_files' | 'other_coordinator';

@@ -5,7 +5,7 @@
  */
 import { type AuditDraft, auditDetail, recordWith, type StoredOutcome } from '../domain/audit-record.ts';
 import { type Clock, rfc3339 } from '../domain/clock.ts';
-import type { ErrorCode } from '../domain/errors.ts';
+import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors.ts';
 import { fencingToken } from '../domain/fencing-token.ts';
 import { etagFound, etagOf, type FileFacts } from '../domain/file-facts.ts';
 import type { Intent } from '../domain/intent.ts';
@@ -15,7 +15,7 @@ import { ABORTED_UNSEEN, retagging, unknownAnswer } from './idempotency.ts';
 
 export interface RecoverDeps {
   /** Each call sees what is committed now. */
-  readonly start: Pick<JournalStart, 'incarnations' | 'unsettledIntents' | 'saidUnknown' | 'knows'>;
+  readonly start: Pick<JournalStart, 'incarnations' | 'meta' | 'unsettledIntents' | 'saidUnknown' | 'knows'>;
   readonly journal: Pick<Journal, 'commit' | 'settled'>;
   readonly clock: Clock;
   readonly statusOf: (code: ErrorCode) => number;
@@ -30,11 +30,35 @@ export function volumeRecord(deps: RecoverDeps, volume: string): VolumeRecord {
     incarnations: () => start.incarnations(volume),
     published: async (incarnation) => void (await journal.commit([{ op: 'incarnation_put', volume, incarnation }])),
     gone: async (incarnation) => void (await journal.commit([{ op: 'incarnation_gone', volume, incarnation }])),
+    reservedCeiling: (volumeUuid) => reservedCeiling(start, volumeUuid),
+    reserveCeiling: (volumeUuid, ceiling) => reserveCeiling(deps, volumeUuid, ceiling),
     unsettled: () => start.unsettledIntents(volume),
     knows: (operationId) => start.knows(operationId),
     takenOver: (from, floor) => recordTakeOver(deps, { volume, from, floor }),
     recovered: (settled) => recordVerdicts(deps, settled),
   };
+}
+
+function reservedCeiling(start: Pick<JournalStart, 'meta'>, volumeUuid: string): bigint | null {
+  const stored = start.meta(ceilingName(volumeUuid));
+  return stored === null ? null : BigInt(stored);
+}
+
+/**
+ * Never lowered: a higher one may stand in a stamp already. By the volume's own uuid, because a configured name may go over to
+ * another directory.
+ */
+async function reserveCeiling({ start, journal }: RecoverDeps, volumeUuid: string, ceiling: bigint): Promise<void> {
+  const before = reservedCeiling(start, volumeUuid);
+  if (before !== null && before >= ceiling) return;
+  try {
+    await journal.commit([{ op: 'meta_put', name: ceilingName(volumeUuid), value: ceiling.toString() }]);
+  } catch (thrown) {
+    const error = asGatewayError(thrown);
+    if (error.code !== 'outcome_unknown') throw error;
+    // Only the ceiling is in doubt, and one too many harms nobody. Whoever waits for a token got none.
+    throw new GatewayError('journal_unavailable', { detail: 'No token was issued: the journal failed. Nothing was changed.', cause: error });
+  }
 }
 
 /** The floor holds from here on; what came before is in the log of the journal that had the volume. */
@@ -150,6 +174,11 @@ export function leasesComeBack(start: Pick<JournalStart, 'markedAsBackup'>, verd
 /** The meta fact that names the floor of a volume: every token up to it is void there. */
 export function floorName(volume: string): string {
   return `floor:${volume}`;
+}
+
+/** The meta fact that is the highest token ceiling reserved on the volume of this uuid. */
+function ceilingName(volumeUuid: string): string {
+  return `ceiling:${volumeUuid}`;
 }
 
 /** The meta fact that names the journal which had the volume before this one. */

@@ -24,6 +24,7 @@ export class MemoryRecord implements VolumeRecord {
   readonly directories: string[] = [];
   readonly intents: Intent[] = [];
   readonly known = new Set<string>();
+  readonly ceilings = new Map<string, bigint>();
   readonly takeOvers: { readonly from: string; readonly floor: bigint }[] = [];
   outcomes: SettledIntent[] = [];
   /** The process that commits now; dies like its volume. */
@@ -49,6 +50,16 @@ export class MemoryRecord implements VolumeRecord {
   async gone(incarnation: string): Promise<void> {
     this.kill.step();
     this.directories.splice(this.directories.indexOf(incarnation), 1);
+  }
+
+  reservedCeiling(volumeUuid: string): bigint | null {
+    return this.ceilings.get(volumeUuid) ?? null;
+  }
+
+  async reserveCeiling(volumeUuid: string, ceiling: bigint): Promise<void> {
+    this.kill.step();
+    const before = this.ceilings.get(volumeUuid);
+    if (before === undefined || before < ceiling) this.ceilings.set(volumeUuid, ceiling);
   }
 
   async takenOver(from: string, floor: bigint): Promise<void> {

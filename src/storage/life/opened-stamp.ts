@@ -13,28 +13,39 @@ export interface StampParts {
   readonly floor: bigint | null;
   /** The owner file names the coordinator that is used now. */
   readonly isOwn: boolean;
+  /** The volume's own: no configuration changes it. */
+  readonly volumeUuid: string;
+  /** There are files in an incarnation directory that this journal never published. */
+  readonly unknownFiles: boolean;
 }
 
 /**
  * The stamp under our journal's name, and whether it may be written (`write-protocol.md`, "Restored or lost journal"). A successor
  * with another journal that owns the volume at the same coordinator goes on above its floor; everybody else waits for a rebase.
+ *
+ * Files in an unknown directory ask for one too: a process publishes its directory before it puts anything there, so one that wrote on
+ * the volume is missing in the journal, and may yet move a file into place from there. An empty one is what a process leaves that was cut off
+ * before it published; of a later state of our journal the ceiling tells without any file.
  */
 export async function openStamp(
   deps: StartContext,
-  { control, directory, found, floor, isOwn }: StampParts,
+  { control, directory, found, floor, isOwn, volumeUuid, unknownFiles }: StampParts,
 ): Promise<{ readonly stamp: TokenStamp; readonly verdict: StampVerdict }> {
   const stamp = new TokenStamp({
     volume: deps.policy.name,
     journalUuid: deps.journalUuid,
     found,
     clock: deps.clock,
+    record: (ceiling) => deps.record.reserveCeiling(volumeUuid, ceiling),
     write: (next) => writeStamp(deps.calls, control, directory, next),
     onFailure: deps.onStampFailure,
   });
-  const verdict = isOwn ? judgeStamp(found, deps.journalUuid, deps.journalKnows()) : 'other_coordinator';
+  const facts = { uuid: deps.journalUuid, knows: deps.journalKnows(), reserved: deps.record.reservedCeiling(volumeUuid) };
+  const judged = isOwn ? judgeStamp(found, facts) : 'other_coordinator';
+  const verdict = judged === 'ok' && unknownFiles ? 'unknown_files' : judged;
   const backup = deps.markedAsBackup();
   // A floor at or below a token that was issued is of an ensemble that was put back.
-  if (verdict === 'other_journal' && found !== null && floor !== null && floor > found.last && !backup) {
+  if (verdict === 'other_journal' && found !== null && floor !== null && floor > found.last && !unknownFiles && !backup) {
     // The floor first: until the stamp bears our name the next start does all of this again.
     await deps.record.takenOver(found.journal, floor);
     await stamp.rebase(floor);
@@ -55,6 +66,16 @@ const WAITS_FOR_REBASE: Readonly<Record<Exclude<StampVerdict, 'ok'>, Pick<Volume
     code: 'journal_behind_stamp',
     evidence:
       'The stamp on the volume knows a token that the journal does not: the journal is older than the volume. Writes are refused until a rebase.',
+  },
+  unreserved_ceiling: {
+    code: 'journal_behind_stamp',
+    evidence:
+      'The stamp on the volume has a token ceiling that the journal never reserved: a later state of the journal had the volume. Writes are refused until a rebase.',
+  },
+  unknown_files: {
+    code: 'journal_behind_stamp',
+    evidence:
+      'There are files in an incarnation directory that the journal never published: somebody wrote to the volume of whom the journal does not know. Writes are refused until a rebase.',
   },
   other_coordinator: {
     code: 'other_coordinator',

@@ -15,6 +15,17 @@ export interface Stamp {
   readonly ceiling: bigint;
   /** The highest token known to be issued when the stamp was last refreshed; 0: none. */
   readonly last: bigint;
+  /** The journal that it names had the ceiling durably before the volume did. Stamps of earlier versions do not say so. */
+  readonly reserved: boolean;
+}
+
+/** What our journal has to compare a stamp with. */
+export interface JournalFacts {
+  readonly uuid: string;
+  /** The highest token that it knows: the highest mark or floor; `null` when it has none. */
+  readonly knows: bigint | null;
+  /** The highest ceiling that it ever reserved on this volume; `null`: none. */
+  readonly reserved: bigint | null;
 }
 
 /** A stamp that cannot be read proves nothing about the tokens issued: the volume stays closed. */
@@ -35,15 +46,16 @@ export function parseStamp(bytes: Uint8Array): Stamp {
   } catch (thrown) {
     throw new StampUnreadable(`${CONTROL_DIRECTORY}/${STAMP_FILE} is not JSON`, { cause: thrown });
   }
-  const { journal, ceiling, last } = (value ?? {}) as Partial<Record<keyof Stamp, unknown>>;
+  const { journal, ceiling, last, reserved } = (value ?? {}) as Partial<Record<keyof Stamp, unknown>>;
   if (typeof journal !== 'string' || journal === '') throw new StampUnreadable(`${CONTROL_DIRECTORY}/${STAMP_FILE} names no journal`);
-  const stamp = { journal, ceiling: numberOf(ceiling), last: numberOf(last) };
+  const stamp = { journal, ceiling: numberOf(ceiling), last: numberOf(last), reserved: reserved === true };
   if (stamp.last > stamp.ceiling) throw new StampUnreadable(`${CONTROL_DIRECTORY}/${STAMP_FILE} has a token above its ceiling`);
   return stamp;
 }
 
 export function stampBytes(stamp: Stamp): Uint8Array {
-  return Buffer.from(`${JSON.stringify({ journal: stamp.journal, ceiling: stamp.ceiling.toString(), last: stamp.last.toString() })}\n`);
+  const { journal, ceiling, last, reserved } = stamp;
+  return Buffer.from(`${JSON.stringify({ journal, ceiling: ceiling.toString(), last: last.toString(), reserved })}\n`);
 }
 
 /** `null`: no token was ever issued for this volume. */
@@ -58,10 +70,12 @@ export async function writeStamp(calls: FileCalls, control: Descriptor, own: Own
 }
 
 /**
- * @param journalKnows the highest token that the journal knows: the highest mark or floor; `null` when it has none.
+ * A stamp with our journal's name and a token, or a ceiling, that the journal does not have is of a later state of it: the journal was put
+ * back. No crash looks like that, because the journal always has a ceiling first (see `token-stamp.ts`).
  */
-export function judgeStamp(found: Stamp | null, journalUuid: string, journalKnows: bigint | null): StampVerdict {
+export function judgeStamp(found: Stamp | null, { uuid, knows, reserved }: JournalFacts): StampVerdict {
   if (found === null) return 'ok';
-  if (found.journal !== journalUuid) return 'other_journal';
-  return found.last > (journalKnows ?? 0n) ? 'ahead_of_journal' : 'ok';
+  if (found.journal !== uuid) return 'other_journal';
+  if (found.last > (knows ?? 0n)) return 'ahead_of_journal';
+  return found.reserved && found.ceiling > (reserved ?? 0n) ? 'unreserved_ceiling' : 'ok';
 }

@@ -120,7 +120,15 @@ async function startWritable<Probe extends ProbeFacts>(
   };
   const anotherSince = found !== null && found.journal !== deps.journalUuid;
   const { life, findings } = await recoverVolume(deps, room, directory, { anotherSince });
-  const { stamp, verdict } = await openStamp(deps, { control, directory, found, floor: title.floor, isOwn: owner.isOwn });
+  const { stamp, verdict } = await openStamp(deps, {
+    control,
+    directory,
+    found,
+    floor: title.floor,
+    isOwn: owner.isOwn,
+    volumeUuid: owner.volume,
+    unknownFiles: cleared.unknownFiles,
+  });
   const volume = deps.openVolume({
     policy,
     room,
@@ -144,7 +152,7 @@ async function startWritable<Probe extends ProbeFacts>(
     close,
     ceilingFound: found?.ceiling ?? 0n,
     volumeUuid: owner.volume,
-    findings: [...cleared, ...findings, ...stampFindings(policy.name, verdict, deps.markedAsBackup())],
+    findings: [...cleared.findings, ...findings, ...stampFindings(policy.name, verdict, deps.markedAsBackup())],
   };
 }
 

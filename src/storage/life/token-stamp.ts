@@ -9,6 +9,8 @@ export interface TokenStampOptions {
   readonly journalUuid: string;
   readonly found: Stamp | null;
   readonly clock: Clock;
+  /** Makes a ceiling durable in the journal; rejects with the journal's own error. */
+  readonly record: (ceiling: bigint) => Promise<void>;
   /** Makes a stamp durable on the volume. */
   readonly write: (stamp: Stamp) => Promise<void>;
   /** A refresh or a reservation in advance failed: nothing waits for it, but somebody must know. */
@@ -18,12 +20,23 @@ export interface TokenStampOptions {
 /**
  * The tokens of one volume: its durable ceiling rises before a token beyond it is issued, so the counter can always go on above
  * the highest ceiling found, whatever became of the journal (I6). A volume that hangs keeps only its own callers waiting.
+ *
+ * *The journal has each ceiling before the stamp has it.* So, as long as nobody puts the journal back, no stamp with its name has a ceiling above
+ * what it reserved, and a start that finds one knows that a later state of the journal had the volume (`judgeStamp`). In between:
+ * - a crash leaves the journal ahead of the stamp, which says nothing and costs at most a block of numbers. The other order would leave a
+ *   stamp that looks like one of a later state, and the volume would wait for a rebase after each such crash;
+ * - a successor over the same journal reads what is reserved after it took the owner row: whatever the predecessor reserved is there, and what it
+ *   still tries to reserve fails. Its stamp may land until its directory is removed, with a ceiling that the successor has read;
+ * - a full or failing journal refuses the ceiling: no stamp is written, and tokens end with the block that there is;
+ * - a stamp whose write failed may be there all the same: its ceiling is reserved, and a reserved one is never lowered.
  */
 export class TokenStamp {
   readonly #options: TokenStampOptions;
   #ceiling: bigint;
   /** What is durable: the ceiling of another journal's stamp is known, but must be written under our name before it counts. */
   #durable: bigint;
+  /** What the journal has, as far as this process saw it. */
+  #recorded = 0n;
   #last: bigint;
   #durableLast: bigint;
   #writing: Promise<void> | null = null;
@@ -129,19 +142,28 @@ export class TokenStamp {
     const last = this.#last;
     this.#writing = (async () => {
       try {
-        await this.#options.write({ journal: this.#options.journalUuid, ceiling, last });
-        this.#durable = ceiling;
-        this.#durableLast = last;
-        if (ceiling > this.#ceiling) this.#ceiling = ceiling;
-      } catch (thrown) {
-        // The file may hold the new ceiling all the same; going on above it is always safe.
-        if (ceiling > this.#ceiling) this.#ceiling = ceiling;
-        throw this.#refusal('its token stamp could not be written', thrown);
+        if (ceiling > this.#recorded) await this.#options.record(ceiling);
+        this.#recorded = ceiling;
+        await this.#write({ journal: this.#options.journalUuid, ceiling, last, reserved: true });
       } finally {
         this.#writing = null;
       }
     })();
     return this.#writing;
+  }
+
+  async #write(next: Stamp): Promise<void> {
+    const { ceiling, last } = next;
+    try {
+      await this.#options.write(next);
+      this.#durable = ceiling;
+      this.#durableLast = last;
+    } catch (thrown) {
+      throw this.#refusal('its token stamp could not be written', thrown);
+    } finally {
+      // Also after a failure the file may hold the new ceiling; going on above it is always safe.
+      if (ceiling > this.#ceiling) this.#ceiling = ceiling;
+    }
   }
 
   #refusal(reason: string, cause?: unknown): GatewayError {

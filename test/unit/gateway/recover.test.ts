@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AuditDraft } from '../../../src/domain/audit-record.ts';
-import { GatewayError } from '../../../src/domain/errors.ts';
+import { type ErrorCode, GatewayError } from '../../../src/domain/errors.ts';
 import { fencingToken } from '../../../src/domain/fencing-token.ts';
 import { etagOf, type FileFacts } from '../../../src/domain/file-facts.ts';
 import type { ApplyPlan, Intent, Settlement } from '../../../src/domain/intent.ts';
@@ -48,7 +48,13 @@ function intent(operationId: string, path: string, plan: ApplyPlan = { kind: 're
   };
 }
 
-function recording(options: { readonly refuse?: boolean; readonly unknown?: boolean } = {}) {
+interface RecordingOptions {
+  readonly refuse?: ErrorCode;
+  readonly unknown?: boolean;
+  readonly meta?: Readonly<Record<string, string>>;
+}
+
+function recording(options: RecordingOptions = {}) {
   const units: JournalOp[][] = [];
   const settled: string[] = [];
   const record = volumeRecord(
@@ -57,13 +63,14 @@ function recording(options: { readonly refuse?: boolean; readonly unknown?: bool
       statusOf,
       start: {
         incarnations: () => ['old'],
+        meta: (name) => options.meta?.[name] ?? null,
         unsettledIntents: () => [],
         saidUnknown: () => options.unknown === true,
         knows: (id) => (id === 'op-1' ? 'settled' : 'never'),
       },
       journal: {
         commit: async (ops) => {
-          if (options.refuse === true) throw new GatewayError('journal_unavailable', { detail: 'superseded' });
+          if (options.refuse !== undefined) throw new GatewayError(options.refuse, { detail: 'superseded' });
           units.push([...ops]);
           return { seqs: [] };
         },
@@ -160,7 +167,7 @@ describe('the outcomes of recovery', () => {
   });
 
   test('all outcomes of a volume are one unit, and a journal that refuses it settles nothing', async () => {
-    const { record, settled } = recording({ refuse: true });
+    const { record, settled } = recording({ refuse: 'journal_unavailable' });
     await expect(record.recovered([verdict(intent('op-1', 'a'), 'aborted'), verdict(intent('op-2', 'b'), 'unknown')])).rejects.toMatchObject({
       code: 'journal_unavailable',
     });
@@ -175,6 +182,26 @@ describe('the outcomes of recovery', () => {
       [{ op: 'incarnation_put', volume: 'vol', incarnation: 'new' }],
       [{ op: 'incarnation_gone', volume: 'vol', incarnation: 'old' }],
     ]);
+  });
+});
+
+describe('the token ceiling of a volume in the journal', () => {
+  test('is kept by the uuid of the volume, and never lowered', async () => {
+    const { record, units } = recording({ meta: { 'ceiling:uuid-1': '30' } });
+    expect([record.reservedCeiling('uuid-1'), record.reservedCeiling('uuid-2')]).toEqual([30n, null]);
+    for (const ceiling of [29n, 30n]) await record.reserveCeiling('uuid-1', ceiling);
+    expect(units).toEqual([]);
+    await record.reserveCeiling('uuid-1', 31n);
+    await record.reserveCeiling('uuid-2', 1n);
+    expect(units).toEqual([[{ op: 'meta_put', name: 'ceiling:uuid-1', value: '31' }], [{ op: 'meta_put', name: 'ceiling:uuid-2', value: '1' }]]);
+  });
+
+  test.each([
+    ['journal_unavailable', 'journal_unavailable'],
+    ['overloaded', 'overloaded'],
+    ['outcome_unknown', 'journal_unavailable'],
+  ] as const)('that ends in %s is %s for whoever waits for a token: none was issued', async (refuse, code) => {
+    await expect(recording({ refuse }).record.reserveCeiling('uuid-1', 1n)).rejects.toMatchObject({ code });
   });
 });
 
@@ -199,6 +226,7 @@ describe('what a start may conclude', () => {
     expect(leasesComeBack({ markedAsBackup: false }, ['ok', null])).toBe(true);
     expect(leasesComeBack({ markedAsBackup: true }, ['ok'])).toBe(false);
     expect(leasesComeBack({ markedAsBackup: false }, ['ok', 'other_journal'])).toBe(false);
-    expect(leasesComeBack({ markedAsBackup: false }, ['ahead_of_journal'])).toBe(false);
+    for (const verdict of ['ahead_of_journal', 'unreserved_ceiling', 'unknown_files'] as const)
+      expect(leasesComeBack({ markedAsBackup: false }, [verdict])).toBe(false);
   });
 });

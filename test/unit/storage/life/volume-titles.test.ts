@@ -105,6 +105,15 @@ describe('the title of a volume', () => {
     await opened.close();
   });
 
+  it('waits for a rebase also where files lie in a directory that neither its journal nor the ensemble knows', async () => {
+    const first = await living.open({ titles: titles() });
+    await first.close();
+    fs.writeFileSync(living.control(first.volume.incarnation, 'staged'), 'LATE');
+    const { record, opened } = await another({ titles: titles({ floor: 1_000n }) });
+    expect([opened.verdict, stamp().journal, record.takeOvers]).toEqual(['other_journal', 'journal-1', []]);
+    await opened.close();
+  });
+
   it('a volume of our own from before another coordinator was chosen can be read, and waits for a rebase', async () => {
     const first = await living.open();
     first.stamp?.noteIssued(7n);
