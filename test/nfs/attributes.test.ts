@@ -6,6 +6,7 @@ import { removeDirectory, startGateway, type TestGateway } from '../support/gate
 import { put, send } from '../support/http-client.ts';
 import { NFS_VERSION, ON_SERVER } from '../support/nfs-control.ts';
 import { VOLUME_BASE } from '../support/volume-base.ts';
+import { volumesOpen } from '../support/volumes-open.ts';
 
 /** F27 on a network mount: what the mount can carry goes over to the new inode. Looked at where the server has it, behind every cache. */
 
@@ -13,6 +14,7 @@ let gateway: TestGateway;
 let onServer: string;
 beforeAll(async () => {
   gateway = await startGateway();
+  await volumesOpen(gateway.url);
   onServer = gateway.volume.replace(VOLUME_BASE, ON_SERVER);
 });
 afterAll(async () => {

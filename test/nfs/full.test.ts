@@ -8,6 +8,7 @@ import { get, patiently, put } from '../support/http-client.ts';
 import { IS_QUOTA, IS_SMALL } from '../support/nfs-control.ts';
 import { until } from '../support/until.ts';
 import { newGatewayDirectory, onTheServer, VOLUME_BASE } from '../support/volume-base.ts';
+import { volumesOpen } from '../support/volumes-open.ts';
 import { STORING, TWO_VOLUMES, type WriteKind, writeKinds } from '../support/write-kinds.ts';
 
 /**
@@ -39,6 +40,7 @@ async function begin(): Promise<void> {
   await mkdir(join(directory, 'w'));
   history = new History(directory);
   gateway = await startGateway({ directory, yaml: TWO_VOLUMES });
+  await volumesOpen(gateway.url);
 }
 
 async function end(): Promise<void> {

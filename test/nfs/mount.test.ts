@@ -6,10 +6,12 @@ import { removeDirectory, startGateway, type TestGateway } from '../support/gate
 import { get } from '../support/http-client.ts';
 import { IS_SOFT, NFS_VERSION } from '../support/nfs-control.ts';
 import { VOLUME_BASE } from '../support/volume-base.ts';
+import { volumesOpen } from '../support/volumes-open.ts';
 
 let gateway: TestGateway;
 beforeAll(async () => {
   gateway = await startGateway();
+  await volumesOpen(gateway.url);
 });
 afterAll(async () => {
   await gateway.stop();

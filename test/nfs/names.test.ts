@@ -5,6 +5,7 @@ import { removeDirectory, startGateway, type TestGateway } from '../support/gate
 import { get, post, put, send } from '../support/http-client.ts';
 import { SECOND_CLIENT } from '../support/nfs-control.ts';
 import { VOLUME_BASE } from '../support/volume-base.ts';
+import { volumesOpen } from '../support/volumes-open.ts';
 
 /** What an NFS client remembers of names is out of date for up to half a minute; what is decided by it would be wrong (trap X12). */
 
@@ -13,6 +14,7 @@ let elsewhere: string;
 
 beforeAll(async () => {
   gateway = await startGateway();
+  await volumesOpen(gateway.url);
   elsewhere = gateway.volume.replace(VOLUME_BASE, SECOND_CLIENT);
   readdirSync(elsewhere);
 });

@@ -6,6 +6,7 @@ import { attempt, get, put } from '../support/http-client.ts';
 import { SECOND_CLIENT } from '../support/nfs-control.ts';
 import { TIER } from '../support/tier.ts';
 import { onTheServer, VOLUME_BASE } from '../support/volume-base.ts';
+import { volumesOpen } from '../support/volumes-open.ts';
 
 /** Others use the export as well, through a client that knows nothing of ours. */
 
@@ -14,6 +15,7 @@ let elsewhere: string;
 
 beforeAll(async () => {
   gateway = await startGateway();
+  await volumesOpen(gateway.url);
   elsewhere = gateway.volume.replace(VOLUME_BASE, SECOND_CLIENT);
   readdirSync(elsewhere);
 });

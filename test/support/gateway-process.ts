@@ -4,8 +4,7 @@ import { onTestFinished } from 'vitest';
 import { CHILD } from './child-bundle.ts';
 import { gatewayEnvironment, type TestGatewayOptions } from './gateway.ts';
 import type { ChildReport, ChildSettings, HoldOrder, HoldPoint } from './gateway-child.ts';
-import { get } from './http-client.ts';
-import { until } from './until.ts';
+import { volumesOpen } from './volumes-open.ts';
 
 /** Says what is to be done when a test is over. */
 export type WhenFinished = (end: () => Promise<void> | void) => void;
@@ -92,12 +91,9 @@ export class GatewayProcess {
     while (this.#take(({ kind }) => kind === 'spawned') !== undefined);
   }
 
-  /** Resolves once it serves every volume. One that hangs, or is still in use by another process, opens by itself later. */
+  /** Resolves once it serves every volume. */
   async opened(): Promise<void> {
-    await until(async () => {
-      const { volumes } = (await get(this.#url, '/readyz')).json as { readonly volumes: readonly { readonly state: string }[] };
-      return volumes.every(({ state }) => state === 'open') ? true : null;
-    });
+    await volumesOpen(this.#url);
   }
 
   /** Processes that it has started since it serves. */
