@@ -41,7 +41,7 @@ export const LIMITS = {
   endsPerUnitMax: 200,
   /** After which the end of a lease that the journal refused is tried again, when nobody asks. */
   endRetryMs: 1_000,
-  /** How long a look at locks, or a heartbeat, waits for the journal to take an end that it found. */
+  /** How long a look at locks, a heartbeat, or whoever names a session that is over waits for the journal to take an end that it found. */
   endsAwaitedMs: 250,
   lockEventsMax: 20_000,
   lockEventsBufferMax: 1_000,

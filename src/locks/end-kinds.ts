@@ -89,8 +89,9 @@ export const endKinds = {
   }),
 };
 
-/** Why the time of a lease is up at `nowMs`. A session that was made for it alone is not worth telling of. */
-export function endByTime({ holdDeadlineMs, terms: { session } }: Lease, nowMs: number): End {
+/** Why the time of a lease is up at `nowMs`. A session that was made for it, and ends when it does, is not worth telling of. */
+export function endByTime({ holdDeadlineMs, ownDeadlineMs, terms: { session } }: Lease, nowMs: number): End {
   if (nowMs >= holdDeadlineMs) return endKinds.maxHold();
-  return session !== null && !session.terms.implied && nowMs >= session.deadlineMs ? endKinds.sessionExpired() : endKinds.expired();
+  if (session === null || nowMs < session.deadlineMs) return endKinds.expired();
+  return session.terms.implied && nowMs >= ownDeadlineMs ? endKinds.expired() : endKinds.sessionExpired();
 }

@@ -70,7 +70,7 @@ export class LeaseDesk implements LeaseEvents {
     return nowMs;
   }
 
-  /** `listener` is called when a session's time is up, or when the lease it was made for is over. */
+  /** `listener` is called when a session's time is up, or when one that a lease made loses its last lease. */
   onSessionOver(listener: (session: Session) => void): void {
     this.#sessionOver = listener;
   }
@@ -247,7 +247,7 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   #remove(lease: Lease): void {
-    if (lease.terms.session?.terms.implied === true) this.#sessionOver(lease.terms.session);
+    if (isLastOf(lease)) this.#sessionOver(lease.terms.session);
     this.#deps.table.remove(lease);
   }
 
@@ -264,7 +264,7 @@ export class LeaseDesk implements LeaseEvents {
 
   /** A grant or conversion is over: told first, then whatever was decided meanwhile. */
   #settled(lease: Lease): void {
-    if (lease.phase === 'over' && lease.terms.session?.terms.implied === true) this.#sessionOver(lease.terms.session);
+    if (lease.phase === 'over' && isLastOf(lease)) this.#sessionOver(lease.terms.session);
     lease.changed();
     this.#unpinned(lease);
   }
@@ -278,4 +278,11 @@ export class LeaseDesk implements LeaseEvents {
       void this.#deps.granting.downgrade(lease).then(() => this.#settled(lease));
     }
   }
+}
+
+/** Nothing keeps the session any more that a lease made, this one or another: not even a wait. */
+function isLastOf(lease: Lease): lease is Lease & { readonly terms: { readonly session: Session } } {
+  const { session } = lease.terms;
+  if (session === null || !session.terms.implied) return false;
+  return session.leases.size === (session.leases.has(lease) ? 1 : 0);
 }

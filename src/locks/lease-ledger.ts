@@ -9,7 +9,7 @@ import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import { heldSoFar } from './held-so-far.ts';
 import { carriesOut, lastWords, type RecordOp, withLastWord } from './last-word.ts';
-import { leaseEnd, raise, sessionPut } from './lease-ops.ts';
+import { lastLeaseEnd, leaseEnd, raise, sessionPut } from './lease-ops.ts';
 import type { End, Lease } from './lease-record.ts';
 import type { LockAudit } from './lock-audit.ts';
 import type { Session } from './session.ts';
@@ -153,7 +153,7 @@ export class LeaseLedger {
         ),
       );
     }
-    if (terms.session !== null) ops.push(...this.#storedEnd(lease, terms.session));
+    if (terms.session !== null) ops.push(...this.#storedEnd(lease));
     // The lease of a token-less write is in the records of its write, unless an administrator ended it.
     else if (end.action !== 'lease_break') return ops;
     const sinceMs = lease.told === null ? terms.createdMs : lease.grantedMs;
@@ -169,10 +169,9 @@ export class LeaseLedger {
   }
 
   /** What is stored of a lease that a client has ends with it; its lock-delay begins. */
-  #storedEnd(lease: Lease, session: Session): JournalOp[] {
+  #storedEnd(lease: Lease): JournalOp[] {
     const { decided, terms } = lease;
-    const ops: JournalOp[] = [leaseEnd(lease)];
-    if (session.terms.implied && session.stored) ops.push({ op: 'session_end', sessionRef: session.terms.sessionRef });
+    const ops: JournalOp[] = [leaseEnd(lease), ...lastLeaseEnd(lease)];
     if (decided?.end.clean === false && lease.told !== null && terms.lockDelayMs > 0) {
       for (const { key } of terms.resources) {
         this.#heldBack.add(key);

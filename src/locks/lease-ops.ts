@@ -16,6 +16,13 @@ export function leaseEnd(lease: Lease): JournalOp {
   return { op: 'lease_end', leaseRef, state: decided?.end.state ?? 'lost', reason: decided?.end.reason ?? 'lost', endedAt: decided?.endedAt ?? '' };
 }
 
+/** The end of a session that a lease made, in the unit of the last lease in it. */
+export function lastLeaseEnd({ terms: { session } }: Lease): JournalOp[] {
+  if (session === null || !session.terms.implied || !session.stored || session.leases.size > 0) return [];
+  session.endCarried = true;
+  return [{ op: 'session_end', sessionRef: session.terms.sessionRef }];
+}
+
 export function sessionPut(session: Session): JournalOp {
   const { sessionId, sessionRef, principal, clientId, createdAt, implied } = session.terms;
   return { op: 'session_put', session: { sessionId, sessionRef, principal, clientId, ttlMs: session.ttlMs, createdAt, implied } };

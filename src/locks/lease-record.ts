@@ -222,8 +222,12 @@ export class Lease implements Claim, Timed {
   get deadlineMs(): number {
     const session = this.terms.session;
     if (session === null) return Number.POSITIVE_INFINITY;
-    const ownMs = Math.max(this.renewedMs, session.renewedMs) + this.ttlMs;
-    return Math.min(ownMs, session.deadlineMs, this.holdDeadlineMs);
+    return Math.min(this.ownDeadlineMs, session.deadlineMs, this.holdDeadlineMs);
+  }
+
+  /** By its own time to live. */
+  get ownDeadlineMs(): number {
+    return Math.max(this.renewedMs, this.terms.session?.renewedMs ?? 0) + this.ttlMs;
   }
 
   get holdDeadlineMs(): number {
@@ -243,7 +247,7 @@ export class Lease implements Claim, Timed {
     return Math.min(this.deadlineMs, this.waitDeadlineMs);
   }
 
-  /** A sign of life: of the lease, and of a session that was made for it alone. */
+  /** A sign of life: of the lease, and of its session if a lease made that. */
   renew(nowMs: number): void {
     this.renewedMs = nowMs;
     if (this.terms.session?.terms.implied === true) this.terms.session.renewedMs = nowMs;

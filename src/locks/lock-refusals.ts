@@ -63,6 +63,19 @@ export function endNotReached(): GatewayError {
   });
 }
 
+/** A session is over, and that may not be told yet. `pinned`: a commit section under one of its leases has not ended. */
+export function sessionEndNotReached(pinned: boolean): GatewayError {
+  return pinned
+    ? new GatewayError('volume_unavailable', {
+        detail: 'The session ends as soon as a write under one of its leases has ended; nothing was changed by this request.',
+        retryAfterMs: LIMITS.settleRetryMs,
+      })
+    : new GatewayError('journal_unavailable', {
+        detail: 'What became of the session is not in the journal yet; nothing was changed by this request.',
+        retryAfterMs: LIMITS.journalRetryAfterMs,
+      });
+}
+
 /** 412 in the commit section. The mark is never shown here: where the token was presented, the write protocol judges it again, and knows the caller. */
 export function staleToken(token: FencingToken): GatewayError {
   return refuse('stale_token', 'A newer token exists for this resource: the lease behind this one is over.', {

@@ -40,7 +40,7 @@ export interface LeaseServiceDeps {
   readonly leaseIds: LeaseIds;
 }
 
-/** One that was made for a lease alone is unknown once that lease has ended. */
+/** One that a lease made is unknown once its last lease has ended. */
 const SESSION_OVER: ReadonlySet<ErrorCode> = new Set(['session_ended', 'session_not_found']);
 
 /** The lock service over one coordinator: who may do what to a lease, and what comes of it (R3, R4, R14). */

@@ -34,24 +34,28 @@ export class Renewing {
   /** Renewals are not in the journal, but the time to live is: a lease comes back with it after a restart. */
   async #retime(caller: Caller, lease: Lease, ttlMs: number): Promise<void> {
     const { told, terms, ttlMs: beforeMs } = lease;
-    this.#set(lease, ttlMs);
+    const sessionBeforeMs = terms.session?.ttlMs ?? beforeMs;
+    this.#set(lease, ttlMs, alone(lease) ? ttlMs : Math.max(sessionBeforeMs, ttlMs));
     // Of a waiter the journal knows nothing.
     if (told === null || terms.session === null) return;
     try {
       await this.#deps.ledger.kept(lease, terms.session, told, null, caller);
     } catch (thrown) {
-      if (lease.ttlMs === ttlMs) this.#set(lease, beforeMs);
+      if (lease.ttlMs === ttlMs) this.#set(lease, beforeMs, sessionBeforeMs);
       throw thrown;
     }
   }
 
-  /** A session that was made for the lease alone lives as long as it. */
-  #set(lease: Lease, ttlMs: number): void {
+  /** A session that a lease made lives as long as it; one of several makes it live longer, and never cuts the others short. */
+  #set(lease: Lease, ttlMs: number, sessionTtlMs: number): void {
     const { deadlines } = this.#deps.table;
     const { session } = lease.terms;
     lease.ttlMs = ttlMs;
-    if (session?.terms.implied === true) session.ttlMs = ttlMs;
+    if (session?.terms.implied === true) session.ttlMs = sessionTtlMs;
     if (lease.open) deadlines.set(lease, lease.nextCheckMs);
-    if (session?.terms.implied === true && session.heapIndex >= 0) deadlines.set(session, session.deadlineMs);
   }
+}
+
+function alone({ terms: { session } }: Lease): boolean {
+  return session === null || session.leases.size === 1;
 }

@@ -10,7 +10,7 @@ import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { End, Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
-import { endInDoubt } from './lock-refusals.ts';
+import { endInDoubt, sessionEndNotReached } from './lock-refusals.ts';
 import { placeAfter } from './place-cursor.ts';
 import type { ReconnectGate } from './reconnect-gate.ts';
 import { sessionRefOf } from './secret-id.ts';
@@ -34,8 +34,18 @@ interface UntoldEnd {
   readonly told: () => Promise<void>;
   /** Settles with what is under way. */
   latest: Promise<void>;
-  /** Nothing is under way: the journal refused it. */
+  /** Nothing is under way: the journal refused it, or was not asked yet. */
   refused: boolean;
+}
+
+/** How a session ends. */
+interface Over {
+  /** By a client or an administrator. */
+  readonly asked: boolean;
+  /** Who ended it while it held nothing. */
+  readonly forcedBy: Caller | null;
+  /** That end with it. */
+  readonly leases: readonly Lease[];
 }
 
 /** Sessions as clients use them: made, kept alive by one heartbeat for everything they hold, ended (R15). */
@@ -49,7 +59,7 @@ export class SessionDesk {
   constructor(deps: SessionDeskDeps) {
     this.#deps = deps;
     deps.desk.onSessionOver((session) => {
-      if (!session.ended) void this.#over(session, null);
+      if (!session.ended) void this.#over(session, { asked: false, forcedBy: null, leases: [...session.leases] });
     });
   }
 
@@ -125,12 +135,15 @@ export class SessionDesk {
 
   /** Answered when all of it is durable; a commit section may delay that. */
   async #end(session: Session, end: End): Promise<void> {
+    const { sessionRef, implied } = session.terms;
     const leases = [...session.leases];
+    const how = { asked: true, forcedBy: leases.length === 0 && end.state === 'broken' ? end.caller : null, leases };
+    // One that a lease made would be over with its last lease, and nobody would wait for the others.
+    const over = implied ? this.#over(session, how) : null;
     this.#deps.desk.decide(
       leases.map((lease) => ({ lease, end: lease.phase === 'held' || end.state === 'broken' ? end : endKinds.cancelled(end.caller) })),
     );
-    const forcedBy = leases.length === 0 && end.state === 'broken' ? end.caller : null;
-    await answered(session.terms.sessionRef, this.#over(session, forcedBy, leases));
+    await this.#answered(sessionRef, over ?? this.#over(session, how));
   }
 
   /** Who ends it once more is told that it has ended when that may be told. */
@@ -138,21 +151,39 @@ export class SessionDesk {
     try {
       return find();
     } catch (thrown) {
-      await answered(sessionRef, this.endTold(sessionRef));
+      await this.#answered(sessionRef, this.#untold.get(sessionRef)?.told());
       throw thrown;
     }
   }
 
-  /** Resolves when the end of a session that has ended may be told. */
+  /**
+   * Resolves when the end of a session that has ended may be told; rejects when the journal refused it, and after a moment when that takes
+   * longer, for others may be answered together with who asks.
+   */
   async endTold(sessionRef: string): Promise<void> {
-    await this.#untold.get(sessionRef)?.told();
+    await this.#toldWithin(LIMITS.endsAwaitedMs, sessionRef, this.#untold.get(sessionRef)?.told());
+  }
+
+  async #toldWithin(ms: number, sessionRef: string, told: Promise<void> | undefined): Promise<void> {
+    if (told === undefined || (await within(this.#deps.clock, ms, told)) !== 'late') return;
+    const pinned = this.#untold.get(sessionRef)?.leases.some(({ phase }) => phase !== 'over') === true;
+    throw sessionEndNotReached(pinned);
+  }
+
+  /** To whoever asked for the end. */
+  async #answered(sessionRef: string, told: Promise<void> | undefined): Promise<void> {
+    try {
+      await this.#toldWithin(LIMITS.commitDeadlineMs, sessionRef, told);
+    } catch (thrown) {
+      throw endInDoubt(thrown, { session_ref: sessionRef });
+    }
   }
 
   /** Takes effect at once. The promise is kept when that may be told, of the session and of its leases; nobody need wait for it. */
-  #over(session: Session, forcedBy: Caller | null, leases: readonly Lease[] = [...session.leases]): Promise<void> {
+  #over(session: Session, { asked, forcedBy, leases }: Over): Promise<void> {
     const { sessionRef, implied } = session.terms;
-    if (session.ended) return this.endTold(sessionRef);
-    this.#deps.sessions.remove(session);
+    if (session.ended) return this.#untold.get(sessionRef)?.told() ?? Promise.resolve();
+    this.#deps.sessions.remove(session, asked);
     this.#deps.table.deadlines.remove(session);
     const begin = (): Promise<void> => {
       const begun = this.#deps.ledger.sessionEnded(session, forcedBy);
@@ -161,13 +192,14 @@ export class SessionDesk {
       });
       return begun;
     };
-    // The session that was made for one lease ends in the same unit as that lease, and is known by it.
-    let own: Promise<void> | null = implied ? Promise.resolve() : begin();
+    // One that a lease made ends in the unit of its last lease. That may have none: a wait that is withdrawn.
+    let own: Promise<void> | null = null;
     const attempt = async (): Promise<void> => {
       end.refused = false;
-      own ??= begin();
+      own ??= implied ? Promise.resolve() : begin();
       try {
         await Promise.all([own, ...leases.map((lease) => this.#deps.desk.endTold(lease))]);
+        if (implied && !session.endCarried) await begin();
         this.#untold.delete(sessionRef);
       } catch (thrown) {
         end.refused = true;
@@ -176,12 +208,13 @@ export class SessionDesk {
       }
     };
     const told = (): Promise<void> => {
+      if (!end.refused) return end.latest;
       end.latest = attempt();
       // Nobody need hear of a refusal: it is tried again by itself.
       end.latest.catch(() => undefined);
       return end.latest;
     };
-    const end: UntoldEnd = { session, leases, told, latest: Promise.resolve(), refused: false };
+    const end: UntoldEnd = { session, leases, told, latest: Promise.resolve(), refused: true };
     if (this.#untold.size < LIMITS.endedSessionsMax) this.#untold.set(sessionRef, end);
     return told();
   }
@@ -201,14 +234,5 @@ export class SessionDesk {
       const tried = await Promise.allSettled(ends.slice(i, i + LIMITS.endsPerUnitMax).map(({ told }) => told()));
       if (tried.some(({ status }) => status === 'rejected')) return;
     }
-  }
-}
-
-/** To whoever asked for the end. */
-async function answered(sessionRef: string, end: Promise<void>): Promise<void> {
-  try {
-    await end;
-  } catch (thrown) {
-    throw endInDoubt(thrown, { session_ref: sessionRef });
   }
 }

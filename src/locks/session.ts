@@ -7,9 +7,10 @@ export interface SessionTerms {
   readonly sessionRef: string;
   readonly principal: string;
   readonly clientId: string | null;
-  /** At first; that of a session made for one lease changes with the lease's. */
+  /** At first; that of a session that a lease made changes with the lease's. */
   readonly ttlMs: number;
   readonly createdAt: string;
+  /** Made for a lease that named none: renewals of its leases keep it alive, and it ends with the last of them. */
   readonly implied: boolean;
 }
 
@@ -26,6 +27,8 @@ export class Session implements Timed {
   ended = false;
   /** In the journal, or on its way there. */
   stored = false;
+  /** Its end goes with that of its last lease into the journal. */
+  endCarried = false;
   /** Came back from the journal and has not been heard of since the restart. */
   returning = false;
   /** When it is let in again, once it was told to wait for that. */

@@ -71,8 +71,8 @@ export class Sessions {
     return this.#byRef.get(sessionRef) ?? null;
   }
 
-  /** Idempotent. */
-  remove(session: Session): void {
+  /** Idempotent. One that a lease made ends with every last lease, and is remembered only when somebody asked for its end. */
+  remove(session: Session, asked = false): void {
     const { sessionRef, principal, implied } = session.terms;
     if (session.ended) return;
     session.ended = true;
@@ -80,7 +80,7 @@ export class Sessions {
     const rest = (this.#perPrincipal.get(principal) ?? 1) - 1;
     if (rest > 0) this.#perPrincipal.set(principal, rest);
     else this.#perPrincipal.delete(principal);
-    if (implied) return;
+    if (implied && !asked) return;
     const nowMs = this.#deps.clock.monotonicMs();
     this.#ended.set(sessionRef, { principal, atMs: nowMs });
     for (const [ref, { atMs }] of this.#ended) {

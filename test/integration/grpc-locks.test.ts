@@ -562,6 +562,22 @@ describe('KeepAlive', () => {
     await once(stream, 'end');
   });
 
+  it('keeps what is left in the session that a first lease made, and AcquireLock goes on in it; with the last lease it is over', async () => {
+    const [first, second, third] = [fresh(), fresh(), fresh()];
+    const made = await client.acquire({ resource_path: first, session_timeout_ms: 20_000 });
+    const id = made.session_id;
+    const left = await client.acquire({ resource_path: second, session_timeout_ms: 20_000, session_id: id });
+    await client.release({ lease_id: made.lease_id });
+    const stream = client.keepAlive();
+    expect(await answers(stream, [id])).toEqual([{ session_id: id, expires_in_ms: '20000', lost_lease_ids: [], reason: '' }]);
+    const last = await client.acquire({ resource_path: third, session_id: id });
+    expect(last).toMatchObject({ acquired: true, session_id: id });
+    for (const { lease_id } of [left, last]) await client.release({ lease_id });
+    expect(await answers(stream, [id])).toMatchObject([{ reason: 'session_not_found' }]);
+    stream.end();
+    await once(stream, 'end');
+  });
+
   it('a batch without ids ends the stream with INVALID_ARGUMENT', async () => {
     const stream = client.keepAlive();
     stream.write({ session_ids: [] });

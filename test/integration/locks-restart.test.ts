@@ -224,6 +224,45 @@ describe('a gateway process', () => {
     expect(seen.every((token, i) => i === 0 || token > (seen[i - 1] ?? 0n))).toBe(true);
   });
 
+  it.each(['SIGKILL', 'SIGTERM'] as const)(
+    'that gets a %s keeps what is left in a session that a lease made, whose first lease has ended, and everybody who names it is answered',
+    async (signal) => {
+      const directory = await newDirectory();
+      closing.push(() => removeDirectory(directory));
+      const { process, locks } = await processIn(directory);
+      await locks.client.lease('v/busy', { ttl_ms: 600_000 });
+      const first = await locks.client.lease('v/first', { ttl_ms: 120_000 });
+      const own = { session_id: String(first.session_id) };
+      const left = await locks.client.lease('v/left', { ...own, ttl_ms: 120_000 });
+      const innocent = await locks.session({ ttl_ms: 120_000 });
+      const named = async (client: LockClient) => {
+        const batch = await client.client.post('/v1/sessions/heartbeats', { session_ids: [own.session_id, innocent.session_id] });
+        const { sessions } = jsonOf<{ sessions: { code: string | null; lost: string[] }[] }>(batch);
+        return [
+          verdictOf(await client.heartbeat(own)),
+          ...sessions.map(({ code, lost }) => `${code} ${lost.length}`),
+          verdictOf(await client.acquire('v/busy', own)),
+          (await client.acquire('v/left', own)).status,
+          verdictOf(await client.renew(left)),
+          (await client.client.put('v/left', 'x', { 'x-fencing-token': left.fencing_token })).status < 300,
+        ];
+      };
+      const ALIVE = ['200', 'null 0', 'null 0', '409 lock_not_acquired', 200, '200', true];
+      await locks.release(first);
+      expect(await named(locks)).toEqual(ALIVE);
+      process.signal(signal);
+      await process.ended();
+
+      const again = await processIn(directory);
+      expect(await again.locks.lease(left)).toMatchObject({ state: 'held', fencing_token: left.fencing_token, ...own });
+      expect(await named(again.locks)).toEqual(ALIVE);
+      expect(await again.locks.client.audit({ action: 'lease_lose' })).toEqual([]);
+      expect((await again.locks.client.send('DELETE', `/v1/sessions/${own.session_id}`)).status).toBe(204);
+      expect(await again.locks.lease(left)).toMatchObject({ state: 'released', reason: 'session_ended' });
+    },
+    120_000,
+  );
+
   it('that is killed within the grace of a break goes on with it: nobody new gets in before the deadline, then the lease is broken', async () => {
     const directory = await newDirectory();
     closing.push(() => removeDirectory(directory));

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { LeaseMode } from '../../src/domain/lease.ts';
 import type { LeaseView } from '../../src/domain/lock-api.ts';
 import { endsContract } from './coordinator-ends-contract.ts';
+import { sessionsContract } from './coordinator-sessions-contract.ts';
 import { settle } from './fake-clock.ts';
 import { callerOf, type LockLab, never, resource, tokenOf } from './lock-lab.ts';
 
@@ -11,6 +12,7 @@ const LEDGER = resource('ledger/q3.csv');
 export function coordinatorContract(name: string, make: () => LockLab): void {
   describe(`the ${name} coordinator`, () => {
     endsContract(make);
+    sessionsContract(make);
 
     it('grants a free resource at once, with a token that is the mark', async () => {
       const lab = make();

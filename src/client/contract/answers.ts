@@ -80,6 +80,7 @@ export interface Lease {
   readonly fencing_token: string | null;
   readonly signed_token: string | null;
   readonly client_id: string | null;
+  /** One that was made for a lease may be named like any other, and ends with the last of its leases and waits; then it is session_not_found */
   readonly session_id: string | null;
   readonly priority: number | null;
   readonly hold_count: number;

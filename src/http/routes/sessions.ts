@@ -12,6 +12,7 @@ import {
   Heartbeats,
   HeartbeatsBody,
   SESSION_CODES,
+  SESSION_ENDING,
   Session,
   SessionParams,
 } from '../schemas/leases.ts';
@@ -80,6 +81,7 @@ function heartbeatRoutes(app: TypedApp, { deps }: RouteOptions): void {
       schema: {
         tags: ['sessions'],
         summary: 'Renew a session and all its leases',
+        description: SESSION_ENDING,
         params: SessionParams,
         body: HeartbeatBody,
         response: answers({ 200: { description: 'Renewed', schema: Heartbeat } }, SESSION_CODES),
@@ -99,6 +101,7 @@ function heartbeatRoutes(app: TypedApp, { deps }: RouteOptions): void {
       schema: {
         tags: ['sessions'],
         summary: 'Renew many sessions',
+        description: SESSION_ENDING,
         body: HeartbeatsBody,
         response: answers(
           {

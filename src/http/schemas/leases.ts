@@ -73,7 +73,9 @@ export const Lease = Type.Object(
     fencing_token: nullableToken(),
     signed_token: nullableString(),
     client_id: nullableString(),
-    session_id: nullableString(),
+    session_id: nullableString(
+      'One that was made for a lease may be named like any other, and ends with the last of its leases and waits; then it is session_not_found',
+    ),
     priority: nullableInteger(),
     hold_count: Type.Integer(),
     hold_id: nullableString(),
@@ -221,6 +223,10 @@ export const WatchHeaders = Type.Object({ 'Last-Event-ID': Type.Optional(Type.St
 export const END_IN_DOUBT =
   'A 503 outcome_unknown names what was to end (lease_id, session_ref, lease_ref, or resource and operation_id): the end is in effect, and nothing is written under it any more, but the journal does not have it yet. The gateway tries again by itself, and the same request answers when it is done; a start of the gateway before that could bring the lease back.';
 
+/** Of whatever names a session. */
+export const SESSION_ENDING =
+  'Of a session whose end is decided and may not be told yet: 503 volume_unavailable while a write under one of its leases is being finished, journal_unavailable while the journal does not have the end. Nobody waits for that for longer than a moment.';
+
 export const LEASE_CODES: readonly ErrorCode[] = [
   'cross_origin',
   'lease_not_found',
@@ -242,6 +248,7 @@ export const SESSION_CODES: readonly ErrorCode[] = [
   'coordinator_suspended',
   'coordinator_unavailable',
   'journal_unavailable',
+  'volume_unavailable',
   'outcome_unknown',
   'digest_mismatch',
   'incomplete_body',
