@@ -135,6 +135,8 @@ export type JournalOp =
       readonly record: AuditDraft;
       /** Stands in for the stored one until the last word; `null`: the stored one holds, again. */
       readonly answer: StoredAnswer | null;
+      /** Of a break, whose word may travel with several units: nothing, when the journal has it. */
+      readonly once?: true;
       /** The file got another tag than the stored answer names. */
       readonly retagged?: { readonly from: string; readonly to: string };
     }

@@ -18,6 +18,7 @@ export class AuditAppender {
   readonly #keys: ChainKeys;
   readonly #facts: InternalFacts;
   readonly #insert: Statement;
+  readonly #superseded: Statement<[string, string | null, string | null], number>;
   readonly #supersede: Statement<[number, string, number, string | null, string | null]>;
   #position: ChainPosition;
 
@@ -27,6 +28,12 @@ export class AuditAppender {
     this.#insert = db.prepare(INSERT_AUDIT);
     this.#supersede = db.prepare(`UPDATE audit INDEXED BY audit_operation SET superseded_by = ?
       WHERE operation_id = ? AND seq < ? AND superseded_by IS NULL AND volume IS ? AND path IS ? AND ${OF_OPERATION}`);
+    this.#superseded = db
+      .prepare<[string, string | null, string | null], number>(
+        `SELECT 1 FROM audit INDEXED BY audit_operation
+      WHERE operation_id = ? AND superseded_by IS NOT NULL AND volume IS ? AND path IS ? AND ${OF_OPERATION} LIMIT 1`,
+      )
+      .pluck();
     this.#position = this.#stored(db);
   }
 
@@ -63,6 +70,11 @@ export class AuditAppender {
     if (regressionMs > previous.regressionMs) this.#facts.put('audit_regression_ms', regressionMs);
     this.#position = { seq, hash, atHighMs, regressionMs };
     return seq;
+  }
+
+  /** Whether an earlier record of the operation on this resource has given way to its last word. */
+  hasLastWord({ volume, path }: AuditDraft, operationId: string): boolean {
+    return this.#superseded.get(operationId, volume, path) !== undefined;
   }
 
   /** Appends the last word on an operation; earlier records of it on the same resource stay in the chain but are shown no more. */

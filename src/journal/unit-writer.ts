@@ -66,6 +66,7 @@ export class UnitWriter {
           break;
         }
         case 'outcome':
+          if (op.once === true && this.#audit.hasLastWord(op.record, op.operationId)) break;
           effects.seqs.push(this.#outcome(op));
           if (op.outcome === 'unknown') effects.undecided.push(op.operationId);
           break;

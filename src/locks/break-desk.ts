@@ -46,14 +46,14 @@ export class BreakDesk {
     if (broken.length > 0 && this.#holders(resource).length === 0) return this.#report(resource, broken);
     // That nobody holds it, or somebody else does, is told by the answer.
     for (const lease of untold) await desk.endTold(lease);
-    const details = await writes.details(this.#holders(resource), reason);
-    const meant = new Map([...details].filter(([lease]) => lease.phase !== 'over'));
-    if (meant.size === 0) throw refuse('not_found', 'Nobody holds this resource.', { resource: resource.name });
-    const holders = [...meant.keys()];
+    const details = await writes.details(graceMs === 0 ? [] : this.#holders(resource), reason);
+    const holders = this.#holders(resource).filter((lease) => lease.phase !== 'over' && (graceMs === 0 || details.has(lease)));
+    if (holders.length === 0) throw refuse('not_found', 'Nobody holds this resource.', { resource: resource.name });
     if (graceMs === 0) {
-      graces.breakNow(caller, resource, meant);
+      graces.breakNow(caller, request, holders);
       return this.#report(resource, holders);
     }
+    const meant = new Map(holders.map((lease) => [lease, details.get(lease) ?? '']));
     const { deadline, operations } = await graces.announce(caller, request, meant);
     return {
       resource,

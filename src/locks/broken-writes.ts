@@ -23,9 +23,14 @@ export class BrokenWrites {
     return (await Promise.all(found)).flat();
   }
 
-  /** For the records. */
+  /** For the record that announces a break. */
   async details(holders: readonly Lease[], reason: string): Promise<ReadonlyMap<Lease, string>> {
     return new Map(await Promise.all(holders.map(async (lease) => [lease, auditDetail(reason, await this.#committed(lease.leaseRef))] as const)));
+  }
+
+  /** For the record of the break itself: a journal that cannot be read now costs the record its list, not the waiters their turn. */
+  async detail({ leaseRef }: Lease, reason: string): Promise<string> {
+    return auditDetail(reason, await this.#committed(leaseRef).catch(() => undefined));
   }
 
   async #committed(leaseRef: string): Promise<readonly CommittedWrite[]> {

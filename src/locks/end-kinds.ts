@@ -64,7 +64,7 @@ export const endKinds = {
     clean: false,
     fence: true,
   }),
-  broken: (caller: Caller, detail: string, operation: Pick<End, 'operationId' | 'announcedOn'>): End => ({
+  broken: (caller: Caller, lateDetail: () => Promise<string>, operation: Pick<End, 'operationId' | 'announcedOn'>): End => ({
     state: 'broken',
     reason: 'broken',
     action: 'lease_break',
@@ -72,7 +72,7 @@ export const endKinds = {
     caller,
     clean: false,
     fence: true,
-    detail,
+    lateDetail,
     ...operation,
   }),
   lost: (): End => ({ state: 'lost', reason: 'lost', action: 'lease_lose', code: null, caller: null, clean: false, fence: false }),

@@ -125,14 +125,15 @@ export class Graces {
   }
 
   /** Whoever got in meanwhile is not meant. A break of its own, also when one was announced: that one came to nothing. */
-  breakNow(caller: Caller, resource: Resource, details: ReadonlyMap<Lease, string>): void {
+  breakNow(caller: Caller, { resource, reason }: Omit<BreakRequest, 'graceMs'>, leases: readonly Lease[]): void {
+    const { random, writes } = this.#deps;
     const announced = this.#running.get(resource.key)?.records.keys() ?? [];
     this.#forget(resource);
-    const ends = [...details].map(([lease, detail]) => {
-      const operationId = newBreakId(this.#deps.random);
-      return { lease, end: endKinds.broken(caller, detail, { operationId }) };
-    });
-    this.#break(resource, ends, [...announced, ...details.keys()]);
+    const ends = leases.map((lease) => ({
+      lease,
+      end: endKinds.broken(caller, () => writes.detail(lease, reason), { operationId: newBreakId(random) }),
+    }));
+    this.#break(resource, ends, [...announced, ...leases]);
   }
 
   /** The breaks stay in the journal: the next start goes on with them. */
@@ -171,18 +172,11 @@ export class Graces {
     this.#deps.desk.now();
     const { caller, records } = grace;
     const { reason } = grace.request;
-    const left = [...records.keys()].filter((lease) => lease.open);
-    // A journal that cannot be read now costs the record its list, not the waiters their turn.
-    void this.#deps.writes
-      .details(left, reason)
-      .catch(() => new Map(left.map((lease) => [lease, auditDetail(reason)])))
-      .then((details) => {
-        const ends = [...details].map(([lease, detail]) => {
-          const operationId = records.get(lease)?.operationId ?? null;
-          return { lease, end: endKinds.broken(caller, detail, { operationId, announcedOn: resource.key }) };
-        });
-        this.#break(resource, ends, [...records.keys()]);
-      });
+    const ends = [...records].map(([lease, { operationId }]) => {
+      const detail = (): Promise<string> => this.#deps.writes.detail(lease, reason);
+      return { lease, end: endKinds.broken(caller, detail, { operationId, announcedOn: resource.key }) };
+    });
+    this.#break(resource, ends, [...records.keys()]);
   }
 
   #break(resource: Resource, ends: readonly { readonly lease: Lease; readonly end: End }[], concerned: readonly Lease[]): void {

@@ -1,6 +1,6 @@
 import type { AuditDraft } from '../domain/audit-record.ts';
 import type { JournalOp } from '../domain/journal.ts';
-import type { End, Lease } from './lease-record.ts';
+import type { End } from './lease-record.ts';
 
 export type RecordOp = Extract<JournalOp, { op: 'audit' }>;
 export type OutcomeOp = Extract<JournalOp, { op: 'outcome' }>;
@@ -26,14 +26,6 @@ export function carriesOut({ announcedOn }: End, resourceKey: string): boolean {
   return announcedOn === resourceKey;
 }
 
-/** The same words on their own, for an end whose unit failed. */
-export function lastWords({ announcedBreaks, decided }: Lease): OutcomeOp[] {
-  if (decided === null) return [];
-  return [...announcedBreaks].flatMap(([key, { record }]) =>
-    word(record, carriesOut(decided.end, key) ? 'committed' : 'aborted', { ...record, at: decided.endedAt ?? record.at }),
-  );
-}
-
 function word({ operationId }: AuditDraft, outcome: OutcomeOp['outcome'], record: AuditDraft): OutcomeOp[] {
-  return operationId === null ? [] : [{ op: 'outcome', operationId, outcome, record, answer: null }];
+  return operationId === null ? [] : [{ op: 'outcome', operationId, outcome, record, answer: null, once: true }];
 }

@@ -41,17 +41,16 @@ export class LeaseConditions {
    * @returns `pending` when a commit section still pins it: its end is decided and takes effect when the section leaves.
    */
   async end(caller: Caller, leaseRef: string, reason: string | null): Promise<'ended' | 'pending'> {
-    const { clock, table, desk, writes } = this.#deps;
+    const { clock, table, desk } = this.#deps;
     const lease = table.byRef(leaseRef);
     if (lease === null) throw endedByItself();
-    const details = await writes.details([lease], reason ?? 'doctor: its client is gone');
     const nowMs = desk.now();
     if (!this.#inDoubt.has(lease)) {
       if (lease.phase === 'over') await desk.endTold(lease);
       if (lease.phase === 'over') throw endedByItself();
       if (reason === null && conditionOf(lease, nowMs).gone === null)
         throw refuse('not_found', 'Nothing proves any more that the client of this lease is gone.');
-      desk.end(lease, lease.phase === 'held' ? this.#broken(caller, details.get(lease) ?? '') : endKinds.cancelled(caller));
+      desk.end(lease, lease.phase === 'held' ? this.#broken(caller, lease, reason ?? 'doctor: its client is gone') : endKinds.cancelled(caller));
     }
     const ended = desk.endTold(lease).then(
       () => {
@@ -70,8 +69,9 @@ export class LeaseConditions {
     return answer;
   }
 
-  #broken(caller: Caller, detail: string): End {
-    return endKinds.broken(caller, detail, { operationId: newBreakId(this.#deps.random) });
+  #broken(caller: Caller, lease: Lease, reason: string): End {
+    const { random, writes } = this.#deps;
+    return endKinds.broken(caller, () => writes.detail(lease, reason), { operationId: newBreakId(random) });
   }
 }
 

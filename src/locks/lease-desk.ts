@@ -205,7 +205,7 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   #record(lease: Lease, end: End): void {
-    const decided: DecidedEnd = { end, endedAt: null, fencedBy: null, fencing: null, durable: Promise.resolve() };
+    const decided: DecidedEnd = { end, endedAt: null, fencedBy: null, detail: end.detail, fencing: null, durable: Promise.resolve() };
     lease.decided = decided;
     // It waits for nothing any more, and whoever waits with it is answered. The coordinator lets it go with the rest.
     lease.upgrade = null;
@@ -227,6 +227,7 @@ export class LeaseDesk implements LeaseEvents {
   async #fenceThenEnd(lease: Lease, decided: DecidedEnd): Promise<void> {
     await decided.fencing;
     if (decided.fencedBy !== null) await this.#deps.granting.reserve(lease.resources, decided.fencedBy).catch(() => undefined);
+    if (decided.end.lateDetail !== undefined) decided.detail = await decided.end.lateDetail();
     if (lease.phase !== 'over') this.#takeEffect([lease]);
   }
 

@@ -1,15 +1,14 @@
 import { type AuditAction, deadlockDetail } from '../domain/audit-record.ts';
-import { type Clock, rfc3339 } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { DeadlockStep } from '../domain/deadlock.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
-import type { Journal, JournalOp, StoredLease } from '../domain/journal.ts';
+import type { Journal, JournalOp } from '../domain/journal.ts';
 import type { LeaseMode } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
-import { heldSoFar } from './held-so-far.ts';
-import { carriesOut, lastWords, type RecordOp, withLastWord } from './last-word.ts';
-import { lastLeaseEnd, leaseEnd, raise, sessionPut } from './lease-ops.ts';
+import { carriesOut, type RecordOp, withLastWord } from './last-word.ts';
+import { lastLeaseEnd, leaseEnd, leasePut, raise, sessionPut } from './lease-ops.ts';
 import type { End, Lease } from './lease-record.ts';
 import type { LockAudit } from './lock-audit.ts';
 import type { Session } from './session.ts';
@@ -104,8 +103,10 @@ export class LeaseLedger {
       const ops = unit.flatMap((lease) => {
         const end = leaseEnd(lease);
         confirms.push(this.#note(lease, { op: () => end, carried: () => carried(lease) }));
-        for (const word of lastWords(lease)) confirms.push(this.#note(lease, { op: () => word, settles: word.operationId }, word.operationId));
-        return this.#endOps(lease);
+        const ops = this.#endOps(lease);
+        // Whichever unit the journal takes first says all there is to say.
+        for (const op of ops) if (op.op === 'outcome') confirms.push(this.#note(lease, { op: () => op, settles: op.operationId }, op.operationId));
+        return ops;
       });
       // The end of a token-less write's lease needs no journal.
       if (ops.length === 0) continue;
@@ -144,7 +145,7 @@ export class LeaseLedger {
   #endOps(lease: Lease): JournalOp[] {
     const { decided, terms } = lease;
     if (decided === null) return [];
-    const { end, fencedBy } = decided;
+    const { end, fencedBy, detail } = decided;
     const ops: JournalOp[] = [];
     if (fencedBy !== null) {
       ops.push(
@@ -160,7 +161,7 @@ export class LeaseLedger {
     ops.push(
       ...terms.resources.flatMap((resource) => {
         const mark = fencedBy ?? this.#deps.markOf(resource) ?? lease.told?.token ?? null;
-        const about = { code: end.code, mark, detail: end.detail, operationId: end.operationId };
+        const about = { code: end.code, mark, detail, operationId: end.operationId };
         const record = this.#record(lease, resource, end.action, lease.told?.token ?? null, end.caller, sinceMs, about);
         return withLastWord(record, lease.announcedBreaks.get(resource.key)?.record, carriesOut(end, resource.key));
       }),
@@ -210,30 +211,8 @@ export class LeaseLedger {
     };
   }
 
-  #leasePut(lease: Lease, session: Session, { mode, token }: NonNullable<Lease['told']>): JournalOp {
-    const { terms } = lease;
-    const stored: StoredLease = {
-      leaseId: terms.leaseId,
-      leaseRef: terms.leaseRef,
-      sessionId: session.terms.sessionId,
-      resources: terms.resources,
-      mode,
-      token,
-      principal: terms.principal,
-      clientId: terms.clientId,
-      ttlMs: lease.ttlMs,
-      priority: terms.priority,
-      maxHoldMs: terms.maxHoldMs,
-      lockDelayMs: terms.lockDelayMs,
-      holds: [...lease.holds],
-      metadata: terms.metadata,
-      grantedAt: lease.grantedAt ?? rfc3339(this.#deps.clock.wallMs()),
-      acquiredZnodePath: this.#deps.nodePath(lease),
-      held: heldSoFar(lease, this.#deps.clock),
-      ...(lease.upgrading ? { upgrading: true } : {}),
-    };
-    lease.upgradeKept = lease.upgrading;
-    return { op: 'lease_put', lease: stored };
+  #leasePut(lease: Lease, session: Session, told: NonNullable<Lease['told']>): JournalOp {
+    return leasePut(lease, session, told, { clock: this.#deps.clock, nodePath: this.#deps.nodePath(lease) });
   }
 
   /** Remembers a change until its unit is durable. Returns how to forget it. */

@@ -1,6 +1,8 @@
+import { type Clock, rfc3339 } from '../domain/clock.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
-import type { JournalOp } from '../domain/journal.ts';
+import type { JournalOp, StoredLease } from '../domain/journal.ts';
 import type { Resource } from '../domain/resource.ts';
+import { heldSoFar } from './held-so-far.ts';
 import type { Lease } from './lease-record.ts';
 import type { Session } from './session.ts';
 
@@ -9,6 +11,38 @@ import type { Session } from './session.ts';
 export function raise(lease: Lease, resource: Resource, token: FencingToken): JournalOp {
   const named = lease.terms.session !== null;
   return { op: 'raise_mark', resource, token, leaseRef: lease.leaseRef, principal: lease.terms.principal, named };
+}
+
+/** As it would come back; from here on the journal says whether its upgrade waits. */
+export function leasePut(
+  lease: Lease,
+  session: Session,
+  { mode, token }: NonNullable<Lease['told']>,
+  { clock, nodePath }: { readonly clock: Clock; readonly nodePath: string },
+): JournalOp {
+  const { terms } = lease;
+  const stored: StoredLease = {
+    leaseId: terms.leaseId,
+    leaseRef: terms.leaseRef,
+    sessionId: session.terms.sessionId,
+    resources: terms.resources,
+    mode,
+    token,
+    principal: terms.principal,
+    clientId: terms.clientId,
+    ttlMs: lease.ttlMs,
+    priority: terms.priority,
+    maxHoldMs: terms.maxHoldMs,
+    lockDelayMs: terms.lockDelayMs,
+    holds: [...lease.holds],
+    metadata: terms.metadata,
+    grantedAt: lease.grantedAt ?? rfc3339(clock.wallMs()),
+    acquiredZnodePath: nodePath,
+    held: heldSoFar(lease, clock),
+    ...(lease.upgrading ? { upgrading: true } : {}),
+  };
+  lease.upgradeKept = lease.upgrading;
+  return { op: 'lease_put', lease: stored };
 }
 
 export function leaseEnd(lease: Lease): JournalOp {

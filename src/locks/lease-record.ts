@@ -25,6 +25,8 @@ export interface End {
   readonly cycle?: readonly DeadlockStep[];
   /** For its record (`auditDetail`, `deadlockDetail`). */
   readonly detail?: string;
+  /** The same, asked for when nothing pins the lease any more: until then a write that had entered its last step may be committed. */
+  readonly lateDetail?: () => Promise<string>;
   /** Names a break among the operations. */
   readonly operationId?: string | null;
   /** The resource, by its key, whose announced break this end carries out. Every other end means that nothing came of the announcement. */
@@ -42,6 +44,8 @@ export interface DecidedEnd {
   readonly end: End;
   endedAt: string | null;
   fencedBy: FencingToken | null;
+  /** For its record. */
+  detail: string | undefined;
   /** Resolves when `fencedBy` is known, or cannot be. */
   fencing: Promise<void> | null;
   durable: Promise<void>;

@@ -185,6 +185,7 @@ export class MemoryJournal implements Journal, RefusalLog {
   #apply(op: JournalOp): void {
     if (op.op === 'raise_mark') this.#raise(op.resource.key, op.token, op);
     else if (op.op === 'audit') this.#append(op.record);
+    else if (op.op === 'outcome' && op.once === true && this.#saidOf(op.operationId, op.record) > 1) return;
     else if (op.op === 'outcome') this.#append({ ...op.record, operationId: op.operationId, outcome: op.outcome });
     else if (op.op === 'break_put') {
       this.breaks.set(op.announced.resource.key, op.announced);
@@ -204,6 +205,11 @@ export class MemoryJournal implements Journal, RefusalLog {
       this.ended.set(op.leaseRef, { ...ended, lease: this.leases.get(op.leaseRef) ?? this.ended.get(op.leaseRef)?.lease ?? null });
       this.leases.delete(op.leaseRef);
     }
+  }
+
+  /** The announcement of a break, and its last word. */
+  #saidOf(operationId: string, { volume, path }: AuditDraft): number {
+    return this.records.filter((record) => record.operationId === operationId && record.volume === volume && record.path === path).length;
   }
 
   #append(record: AuditDraft): void {

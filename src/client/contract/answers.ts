@@ -319,7 +319,7 @@ export interface AuditRecord {
     readonly reason: string | null;
     /** Of a fix, carried out or refused: the finding that it was asked for */
     readonly finding_id?: string;
-    /** What a broken lease had written when the break was decided, oldest first, at most 100; its lease_ref finds all of it */
+    /** What a broken lease had written when its end took effect (of a break that is pending: when it was announced), oldest first, at most 100; its lease_ref finds all of it */
     readonly committed?: readonly {
       readonly operation_id: string;
       readonly action: string;

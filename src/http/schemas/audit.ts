@@ -49,7 +49,7 @@ const Detail = Type.Object(
     finding_id: Type.Optional(Type.String({ description: 'Of a fix, carried out or refused: the finding that it was asked for' })),
     committed: Type.Optional(
       Type.Array(CommittedWriteBody, {
-        description: `What a broken lease had written when the break was decided, oldest first, at most ${LIMITS.recordedWritesMax}; its lease_ref finds all of it`,
+        description: `What a broken lease had written when its end took effect (of a break that is pending: when it was announced), oldest first, at most ${LIMITS.recordedWritesMax}; its lease_ref finds all of it`,
       }),
     ),
     cycle: Type.Optional(Type.Array(CycleMemberBody, { description: 'Of a deadlock: the waits that went round' })),

@@ -53,6 +53,16 @@ async function matches(journal: Journal): Promise<Record<string, number>> {
 }
 
 describe('an announced break', () => {
+  it('takes its last word once, whichever of several units brings it', async () => {
+    const { journal } = await openTestJournal(temporaryDirectory());
+    await journal.commit([{ op: 'lease_put', lease }, put]);
+    const record = auditDraft({ ...about, outcome: 'aborted' });
+    const word: JournalOp = { op: 'outcome', operationId: 'op_1', outcome: 'aborted', record, answer: null, once: true };
+    expect(await journal.commit([leaseEnd, word])).toEqual({ seqs: [2] });
+    expect(await journal.commit([leaseEnd, word])).toEqual({ seqs: [] });
+    expect((await journal.verify(null, new AbortController().signal)).records).toBe(2);
+  });
+
   it('is shown as pending, to every query, until its last word; then only that is shown, and the chain keeps both', async () => {
     const { journal } = await openTestJournal(temporaryDirectory());
     expect(await journal.commit([{ op: 'lease_put', lease }, put])).toEqual({ seqs: [1] });
