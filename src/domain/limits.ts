@@ -41,6 +41,9 @@ export const LIMITS = {
   endsPerUnitMax: 200,
   /** After which the end of a lease that the journal refused is tried again, when nobody asks. */
   endRetryMs: 1_000,
+  /** After which grants to waiters that the journal refused are tried again, and how many of them at once. */
+  grantRetryMs: 1_000,
+  grantRetriesMax: 1_000,
   /** How long a look at locks, a heartbeat, or whoever names a session that is over waits for the journal to take an end that it found. */
   endsAwaitedMs: 250,
   lockEventsMax: 20_000,

@@ -1,5 +1,6 @@
 import { deadlockDetail } from '../domain/audit-record.ts';
 import type { DeadlockStep } from '../domain/deadlock.ts';
+import type { ErrorCode } from '../domain/errors.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { End, Lease } from './lease-record.ts';
 
@@ -76,6 +77,8 @@ export const endKinds = {
     ...operation,
   }),
   lost: (): End => ({ state: 'lost', reason: 'lost', action: 'lease_lose', code: null, caller: null, clean: false, fence: false }),
+  /** Its turn came, and the gateway could not make it so. */
+  notGranted: (code: ErrorCode): End => ({ state: 'lost', reason: code, action: 'lease_lose', code, caller: null, clean: true, fence: false }),
   deadlock: (cycle: readonly DeadlockStep[]): End => ({
     state: 'cancelled',
     reason: 'deadlock',

@@ -1,6 +1,7 @@
-import { type Clock, rfc3339 } from '../domain/clock.ts';
-import { asGatewayError } from '../domain/errors.ts';
+import { type Clock, rfc3339, type Timer } from '../domain/clock.ts';
+import { asGatewayError, type ErrorCode, type GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { TokenCeilings } from '../domain/token-ceilings.ts';
 import type { Coordinator } from './coordinator.ts';
@@ -19,20 +20,81 @@ export interface GrantingDeps {
   readonly events: EventRing;
 }
 
+/** Nothing was changed, and the same may go through later. */
+const PASSING: ReadonlySet<ErrorCode> = new Set(['journal_unavailable', 'overloaded', 'volume_unavailable']);
+
 /**
  * From the decision to the answer (I2): the resource is taken and its mark raised, but nobody is told before the volume's ceiling
  * covers the token and the journal has the grant. While that is under way the lease is pinned, so an end waits for it.
  */
 export class Granting {
   readonly #deps: GrantingDeps;
+  /** Grants to waiters that were refused, oldest first. */
+  readonly #putOff = new Set<() => void>();
+  #timer: Timer | null = null;
+  #stopped = false;
 
   constructor(deps: GrantingDeps) {
     this.#deps = deps;
   }
 
-  /** @returns whether the lease is held now; otherwise the place is given up: it did not happen, or only the next start knows (`failure`). */
-  async grant(lease: Lease, token: FencingToken): Promise<void> {
+  /**
+   * Resolves when the lease is held, or over. A refused grant costs whoever is known to stand in line nothing: it is first there, keeps
+   * everybody else out, and is tried again for as long as it waits. A new request is told, and its place given up: it did not happen,
+   * or only the next start knows (`failure`).
+   * @returns why a waiter gets what it was let in for never.
+   */
+  async grant(lease: Lease, token: FencingToken): Promise<GatewayError | null> {
+    for (;;) {
+      const error = await this.#try(lease, token);
+      if (error === null) return null;
+      if (!lease.announced || lease.quiet || error.code === 'outcome_unknown') {
+        this.#failed(lease, error);
+        return null;
+      }
+      if (!PASSING.has(error.code)) return error;
+      lease.phase = 'waiting';
+      lease.grantPutOff = true;
+      lease.changed();
+      if (lease.open) await this.#later();
+      lease.grantPutOff = false;
+      if (!lease.open) return null;
+    }
+  }
+
+  /** Grants that were put off are not tried any more. */
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+  }
+
+  /** At a bounded rate: so many leases that were put off are tried each time. */
+  #later(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#putOff.add(resolve);
+      this.#tryLater();
+    });
+  }
+
+  #tryLater(): void {
+    if (this.#timer !== null || this.#stopped || this.#putOff.size === 0) return;
+    this.#timer = this.#deps.clock.after(LIMITS.grantRetryMs, () => {
+      this.#timer = null;
+      let tried = 0;
+      for (const again of this.#putOff) {
+        tried += 1;
+        if (tried > LIMITS.grantRetriesMax) break;
+        this.#putOff.delete(again);
+        again();
+      }
+      this.#tryLater();
+    });
+  }
+
+  /** @returns why it is not held. */
+  async #try(lease: Lease, token: FencingToken): Promise<GatewayError | null> {
     const { clock, table, ledger, events } = this.#deps;
+    lease.phase = 'granting';
     lease.pins += 1;
     try {
       await this.reserve(lease.resources, token);
@@ -40,17 +102,18 @@ export class Granting {
       if (lease.terms.session !== null) await ledger.granted(lease, token, 'lease_grant');
     } catch (thrown) {
       lease.pins -= 1;
-      this.#failed(lease, thrown);
-      return;
+      lease.grantedAt = null;
+      return asGatewayError(thrown);
     }
     lease.pins -= 1;
     lease.phase = 'held';
     table.tell(lease, { mode: lease.mode, token });
     lease.grantedMs = clock.monotonicMs();
     lease.renew(lease.grantedMs);
-    if (lease.terms.session === null) return;
+    if (lease.terms.session === null) return null;
     if (lease.decided === null) table.deadlines.set(lease, lease.nextCheckMs);
     events.lease('granted', lease, null);
+    return null;
   }
 
   /** A shared lease becomes exclusive with a new token; when the journal refuses it stays what it was. */
@@ -101,8 +164,7 @@ export class Granting {
     await Promise.all([...volumes].map((volume) => this.#deps.ceilings.reserve(volume, token)));
   }
 
-  #failed(lease: Lease, thrown: unknown): void {
-    const error = asGatewayError(thrown);
+  #failed(lease: Lease, error: GatewayError): void {
     lease.failure = error.code === 'outcome_unknown' ? grantInDoubt(lease.terms.leaseId, error) : error;
     // Only the journal knows what became of such a lease, and is to be asked.
     if (error.code === 'outcome_unknown') lease.quiet = true;

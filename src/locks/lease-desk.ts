@@ -1,6 +1,6 @@
 import { type Clock, rfc3339 } from '../domain/clock.ts';
 import type { DeadlockStep } from '../domain/deadlock.ts';
-import type { GatewayError } from '../domain/errors.ts';
+import { GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { StoredLease } from '../domain/journal.ts';
 import type { Pin } from '../domain/lease.ts';
@@ -149,11 +149,16 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   granted(lease: Lease, token: FencingToken): void {
-    const upgrades = lease.phase === 'held';
-    const told = upgrades ? this.#deps.granting.upgrade(lease, token) : this.#deps.granting.grant(lease, token);
-    if (!upgrades) lease.phase = 'granting';
+    const { granting } = this.#deps;
+    const told = lease.phase === 'held' ? granting.upgrade(lease, token) : granting.grant(lease, token);
     lease.upgrade = null;
-    void told.then(() => this.#settled(lease));
+    void told.then((never) => {
+      if (never instanceof GatewayError) {
+        lease.failure = never;
+        this.end(lease, endKinds.notGranted(never.code));
+      }
+      this.#settled(lease);
+    });
   }
 
   vanished(lease: Lease): void {
@@ -184,6 +189,7 @@ export class LeaseDesk implements LeaseEvents {
     this.#stopped = true;
     this.#deps.table.deadlines.stop();
     this.#deps.ends.stop();
+    this.#deps.granting.stop();
   }
 
   #judgeLease(lease: Lease, nowMs: number): Ending[] {

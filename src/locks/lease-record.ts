@@ -102,6 +102,8 @@ export class Lease implements Claim, Timed {
   quiet = false;
   /** The coordinator has looked, and did not let it in: until then a try waits for the answer. */
   stands = false;
+  /** The coordinator has let it in, and the journal took the grant not yet: it is the first of those who wait. */
+  grantPutOff = false;
   /** Others were told that it waits. */
   announced = false;
   readonly holds = new Holds();

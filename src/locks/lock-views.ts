@@ -61,7 +61,7 @@ export class LockViews {
       holdExpiresInMs: live && Number.isFinite(lease.holdDeadlineMs) ? Math.max(0, lease.holdDeadlineMs - this.#deps.clock.monotonicMs()) : null,
       leaseExpiresAt: live && granted !== null ? rfc3339(this.#deps.clock.wallMs() + expiresInMs) : null,
       grantedAt: granted === null ? null : lease.grantedAt,
-      queuePosition: this.#deps.coordinator.position(lease) ?? (lease.becomingExclusive ? 1 : null),
+      queuePosition: this.#deps.coordinator.position(lease) ?? (lease.becomingExclusive || (lease.grantPutOff && lease.open) ? 1 : null),
       acquiredZnodePath: granted === null ? null : this.#deps.coordinator.nodePath(lease),
       reason: decided?.end.reason ?? lease.failure?.code ?? openReason(lease),
       cycle: decided?.end.cycle ?? lease.cycle,
@@ -199,8 +199,8 @@ export class LockViews {
   #lookView(look: ResourceLook<Lease>, durableMark: FencingToken | null): LockView {
     // As far as it may be told: whose end is not in the journal yet holds still, and whoever comes in with a unit under way waits still.
     const untold = this.#deps.table.untoldOn(look.resource.key);
-    const comesIn = ({ phase, told, terms }: Lease): boolean =>
-      phase === 'granting' || (untold.length > 0 && (told === null || terms.session === null));
+    const comesIn = ({ phase, grantPutOff, told, terms }: Lease): boolean =>
+      phase === 'granting' || grantPutOff || (untold.length > 0 && (told === null || terms.session === null));
     const holders = [...new Set([...untold, ...look.holders.filter((lease) => !comesIn(lease))])];
     // One that is about to end waits for nothing more.
     const inLine = [...look.waiters()].filter((lease) => lease.phase === 'waiting' || lease.upgrading);
