@@ -58,6 +58,8 @@ export interface ResourceLook<C extends Claim> {
   readonly exclusiveHolder: C | null;
   /** Highest token granted here since the entry exists; `null` when only the journal knows. */
   readonly mark: FencingToken | null;
+  /** The part of it that is durable, or leaves with the end that it was minted for: what a record may name. */
+  readonly markTold: FencingToken | null;
   /** Nodes of other recipes, in the order in which they came, as of the last look. */
   readonly foreign: readonly string[];
   /** Nobody is granted before this moment (lock-delay); 0 when not held back. */
@@ -77,6 +79,8 @@ export interface Coordinator<C extends Claim> {
   downgrade(claim: C): void;
   /** Mints a token that nobody gets and raises the mark of every resource of the claim to it. */
   fence(claim: C): FencingToken | Promise<FencingToken>;
+  /** The journal has what the claim was granted: the token is a mark that may be told. */
+  tellMark(claim: C, token: FencingToken): void;
   /** While closed, nobody new is granted (grace period of a break). `untilMs`: wall clock, for whoever looks from elsewhere. */
   close(resource: Resource, untilMs: number): void;
   reopen(resource: Resource): void;

@@ -255,7 +255,7 @@ function buildParts(deps: LockServiceDeps) {
   const events = new EventRing(clock);
   const holdTimes = new HoldTimes();
   const audit = new LockAudit(clock, deps.fenceLevel);
-  const markOf = ({ key }: Pick<Resource, 'key'>) => coordinator.look(key)?.mark ?? null;
+  const markOf = ({ key }: Pick<Resource, 'key'>) => coordinator.look(key)?.markTold ?? null;
   const ledger = new LeaseLedger({ journal, clock, audit, nodePath: (lease) => coordinator.nodePath(lease), markOf });
   const table = new LeaseTable(clock, () => void desk.now());
   const pinnable = new Pinnable({ table, coordination, finishesHeld: (volume) => policy(volume).onCoordinatorLoss === 'finish_held' });

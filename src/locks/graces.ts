@@ -215,7 +215,7 @@ export class Graces {
   #record(caller: Caller, resource: Resource, { leaseRef, terms, told }: Lease, detail: string): AuditDraft {
     const owner = { principal: terms.principal, clientId: terms.clientId, leaseRef };
     const token = told?.token ?? null;
-    const mark = this.#deps.coordinator.look(resource.key)?.mark ?? token;
+    const mark = this.#deps.coordinator.look(resource.key)?.markTold ?? token;
     // The lease of a token-less write has no place in the journal, so nothing would have the last word on its break.
     const operationId = terms.session === null ? null : newBreakId(this.#deps.random);
     return this.#deps.audit.draft({ action: 'lease_break', resource, outcome: 'committed', caller, owner, token, mark, detail, operationId });
@@ -227,7 +227,7 @@ export class Graces {
     const caller = asCaller(by);
     const owner = { principal: by.principal, clientId: by.clientId, leaseRef };
     const detail = auditDetail(reason);
-    const mark = this.#deps.coordinator.look(key)?.mark ?? token;
+    const mark = this.#deps.coordinator.look(key)?.markTold ?? token;
     const record = this.#deps.audit.draft({
       action: 'lease_break',
       resource: null,

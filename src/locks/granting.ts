@@ -93,7 +93,7 @@ export class Granting {
 
   /** @returns why it is not held. */
   async #try(lease: Lease, token: FencingToken): Promise<GatewayError | null> {
-    const { clock, table, ledger, events } = this.#deps;
+    const { clock, coordinator, table, ledger, events } = this.#deps;
     lease.phase = 'granting';
     lease.pins += 1;
     try {
@@ -108,6 +108,7 @@ export class Granting {
     lease.pins -= 1;
     lease.phase = 'held';
     table.tell(lease, { mode: lease.mode, token });
+    coordinator.tellMark(lease, token);
     lease.grantedMs = clock.monotonicMs();
     lease.renew(lease.grantedMs);
     if (lease.terms.session === null) return null;
@@ -124,6 +125,7 @@ export class Granting {
       await this.reserve(lease.resources, token);
       await ledger.granted(lease, token, 'lease_convert');
       table.tell(lease, { mode: 'exclusive', token });
+      coordinator.tellMark(lease, token);
       events.upgraded(lease);
     } catch (thrown) {
       lease.failure = asGatewayError(thrown);

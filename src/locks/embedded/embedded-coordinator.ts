@@ -90,8 +90,12 @@ export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<
 
   fence(claim: C): FencingToken {
     const token = this.#options.mint.next();
-    for (const entry of this.#places.get(claim)?.taken ?? []) entry.raiseMark(token);
+    for (const entry of this.#places.get(claim)?.taken ?? []) entry.fenced(token);
     return token;
+  }
+
+  tellMark(claim: C, token: FencingToken): void {
+    for (const entry of this.#places.get(claim)?.taken ?? []) entry.tellMark(token);
   }
 
   close(resource: Resource): void {
@@ -112,6 +116,7 @@ export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<
       const entry = this.#entry(resource);
       this.#take(claim, place, entry);
       entry.raiseMark(token);
+      entry.tellMark(token);
     }
     this.#options.mint.raiseTo(token);
   }

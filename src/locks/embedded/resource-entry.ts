@@ -25,6 +25,7 @@ export class ResourceEntry<C extends Claim> implements ResourceLook<C> {
   /** The priority in force with which it waits for the other holders: its own, or one that it inherited. */
   upgraderPriority = -1;
   mark: FencingToken | null = null;
+  markTold: FencingToken | null = null;
   foreign: readonly string[] = [];
   heldBackUntilMs = 0;
   holdBackTimer: Timer | null = null;
@@ -111,6 +112,16 @@ export class ResourceEntry<C extends Claim> implements ResourceLook<C> {
 
   raiseMark(token: FencingToken): void {
     if (this.mark === null || token > this.mark) this.mark = token;
+  }
+
+  tellMark(token: FencingToken): void {
+    if (this.markTold === null || token > this.markTold) this.markTold = token;
+  }
+
+  /** Nobody gets the token, and it leaves with the end that it was minted for. */
+  fenced(token: FencingToken): void {
+    this.raiseMark(token);
+    this.tellMark(token);
   }
 
   get idle(): boolean {

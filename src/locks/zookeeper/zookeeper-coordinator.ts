@@ -109,8 +109,12 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
     const [first] = place?.taken ?? [];
     if (first === undefined || place === undefined) throw unavailable();
     const token = this.#token(await first.fence());
-    for (const { entry } of place.taken) entry.raiseMark(token);
+    for (const { entry } of place.taken) entry.fenced(token);
     return token;
+  }
+
+  tellMark(claim: C, token: FencingToken): void {
+    for (const { entry } of this.#places.get(claim)?.taken ?? []) entry.tellMark(token);
   }
 
   close(resource: Resource, untilMs: number): void {
@@ -270,9 +274,8 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
   }
 
   #grant(claim: C, place: Place<C>, mzxid: bigint): void {
-    const token = this.#token(mzxid);
-    for (const { entry } of place.taken) entry.raiseMark(token);
-    claim.granted(token);
+    for (const { entry } of place.taken) entry.raiseMark(this.#token(mzxid));
+    claim.granted(this.#token(mzxid));
   }
 
   #token(mzxid: bigint): FencingToken {
