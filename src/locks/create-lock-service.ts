@@ -124,7 +124,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
   const breaking = new BreakDesk({ clock, coordinator, desk, table, writes, graces });
   const conditions = new LeaseConditions({ clock, random, table, desk, writes });
   const figures = new LockFigureBoard(coordinator, clock);
-  const ownSessionRef = (caller: Caller, sessionId: string): string => sessions.own(caller, sessionId).terms.sessionRef;
+  const ownSessionRef = (caller: Caller, sessionId: string): Promise<string> => service.sessionWatched(caller, sessionId);
   const present = (scope: WatchScope, sessionRef: string | null): Promise<readonly LockView[]> => views.present(scope, sessionRef);
   const endAll: Locks['endAll'] = async (how, volume) => {
     if (how === 'shutdown') acquiring.drain();

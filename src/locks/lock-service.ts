@@ -55,7 +55,7 @@ export class LeaseService implements LockService {
     const labelled = this.#deps.sessions.labelled(caller, request.sessionId);
     const subject = () => ({ resource: request.resources[0] ?? null, leaseRef: null });
     return this.#deps.refusals.recorded(labelled, signal, subject, () =>
-      this.#sessionToldOver(request.sessionId, () => this.#deps.acquiring.acquire(labelled, request, signal)),
+      this.#sessionToldOver(caller, request.sessionId, () => this.#deps.acquiring.acquire(labelled, request, signal)),
     );
   }
 
@@ -150,8 +150,19 @@ export class LeaseService implements LockService {
     }
   }
 
-  endSessionByRef(caller: Caller, sessionRef: string): Promise<void> {
-    return this.#deps.sessionDesk.endByRef(caller, sessionRef);
+  /** Whose events a watch of this session tells. */
+  sessionWatched(caller: Caller, sessionId: string): Promise<string> {
+    return this.#sessionToldOver(caller, sessionId, async () => this.#deps.sessions.own(caller, sessionId).terms.sessionRef);
+  }
+
+  /** Known by its ref to an administrator, whoever's it is. */
+  async endSessionByRef(caller: Caller, sessionRef: string): Promise<void> {
+    try {
+      await this.#deps.sessionDesk.endByRef(caller, sessionRef);
+    } catch (thrown) {
+      const unknown = asGatewayError(thrown).code === 'session_not_found';
+      throw unknown && (await this.#deps.journal.endedSession(sessionRef)) !== null ? sessionEnded() : thrown;
+    }
   }
 
   sessionPage(page: Parameters<LockService['sessionPage']>[0]): ReturnType<LockService['sessionPage']> {
@@ -190,30 +201,26 @@ export class LeaseService implements LockService {
   /** Somebody else's session is a refused decision about the life of leases; one that is gone is none. */
   async #onSession<T>(caller: Caller, sessionId: string, work: () => Promise<T>): Promise<T> {
     try {
-      return await this.#sessionToldOver(sessionId, work);
+      return await this.#sessionToldOver(caller, sessionId, work);
     } catch (thrown) {
-      const error = await this.#knownSession(caller, sessionId, asGatewayError(thrown));
+      const error = asGatewayError(thrown);
       if (error.code === 'forbidden') await this.#deps.refusals.record(caller, error.code, { resource: null, leaseRef: null });
       throw error;
     }
   }
 
-  /** That a session has ended is told once it is durable. */
-  async #sessionToldOver<T>(sessionId: string | null, work: () => Promise<T>): Promise<T> {
+  /** That a session has ended is told once it is durable; of one that is not in memory the journal may know that it ended before a restart. */
+  async #sessionToldOver<T>(caller: Caller, sessionId: string | null, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (thrown) {
-      if (sessionId !== null && SESSION_OVER.has(asGatewayError(thrown).code)) await this.#deps.sessionDesk.endTold(sessionRefOf(sessionId));
-      throw thrown;
+      if (sessionId === null || !SESSION_OVER.has(asGatewayError(thrown).code)) throw thrown;
+      const sessionRef = sessionRefOf(sessionId);
+      await this.#deps.sessionDesk.endTold(sessionRef);
+      const ended = asGatewayError(thrown).code === 'session_not_found' ? await this.#deps.journal.endedSession(sessionRef) : null;
+      if (ended === null) throw thrown;
+      throw owns(caller.principal, ended.principal) ? sessionEnded() : notSessionOwner();
     }
-  }
-
-  /** Of a session that is not in memory the journal may know that it ended before a restart. */
-  async #knownSession(caller: Caller, sessionId: string, error: GatewayError): Promise<GatewayError> {
-    if (error.code !== 'session_not_found') return error;
-    const ended = await this.#deps.journal.endedSession(sessionRefOf(sessionId));
-    if (ended === null) return error;
-    return owns(caller.principal, ended.principal) ? sessionEnded() : notSessionOwner();
   }
 
   /** 409 on every operation of an ended lease, however late it comes (R14, R30): nothing brings it back. */

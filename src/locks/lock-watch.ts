@@ -9,7 +9,7 @@ export interface LockWatchDeps {
   readonly clock: Clock;
   readonly ring: EventRing;
   /** The ref of a session that the caller owns. Throws `session_not_found`. */
-  readonly ownSessionRef: (caller: Caller, sessionId: string) => string;
+  readonly ownSessionRef: (caller: Caller, sessionId: string) => Promise<string>;
   /** The present state of a scope, bounded. */
   readonly present: (scope: WatchScope, sessionRef: string | null) => Promise<readonly LockView[]>;
 }
@@ -23,7 +23,7 @@ export class LockWatch implements LockEvents {
   }
 
   async watch(caller: Caller, scope: WatchScope, afterSeq: number | null, signal: AbortSignal): Promise<AsyncIterable<LockEvent | LockReset>> {
-    const sessionRef = scope.of === 'session' ? this.#deps.ownSessionRef(caller, scope.sessionId) : null;
+    const sessionRef = scope.of === 'session' ? await this.#deps.ownSessionRef(caller, scope.sessionId) : null;
     const seq = afterSeq ?? this.#deps.ring.lastSeq;
     return this.#follow(scope, sessionRef, seq, signal);
   }
