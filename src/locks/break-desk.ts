@@ -69,7 +69,7 @@ export class BreakDesk {
     const done = Promise.all(holders.map((lease) => this.#deps.desk.endTold(lease))).then(
       () => true,
       (thrown: unknown) => {
-        throw endInDoubt(thrown, { resource: resource.name, ...operationsOf(holders) });
+        throw endInDoubt(thrown, { resource: resource.name, ...operationsOf(holders) }, 'its operation');
       },
     );
     const late = new Promise<false>((resolve) => this.#deps.clock.after(LIMITS.breakAnswerMs, () => resolve(false)));

@@ -30,16 +30,22 @@ export function grantInDoubt(leaseId: string, cause: GatewayError): GatewayError
   });
 }
 
+const TELLS = {
+  'the same request': 'so does the same request, whose answer then says that it is done.',
+  'its operation':
+    'GET /v1/operations/{operation_id} tells when it is done: operation_not_found until then. Do not send the break again after that: it would be one of whoever holds the lock by then.',
+} as const;
+
 /**
  * The end of a lease, or of a session, has taken effect, and the journal refused it: it can neither be told nor taken back. `about` says
  * how the caller knows it.
  */
-export function endInDoubt(cause: unknown, about: ProblemMembers): GatewayError {
+export function endInDoubt(cause: unknown, about: ProblemMembers, askedBy: 'the same request' | 'its operation' = 'the same request'): GatewayError {
   const { retryAfterMs } = asGatewayError(cause);
   return new GatewayError('outcome_unknown', {
     detail:
       'The end is decided: nothing is written under the lease any more. But the journal does not have it, and until it has, a start of the ' +
-      'gateway may bring the lease back. The gateway tries again by itself; so does the same request, whose answer then says that it is done.',
+      `gateway may bring the lease back. The gateway tries again by itself; ${TELLS[askedBy]}`,
     members: about,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     cause,

@@ -93,6 +93,7 @@ describe('an end that the journal refuses', () => {
     const first = await refused(breakNow(lab));
     const second = await refused(breakNow(lab));
     expect([second.code, second.members]).toEqual(['outcome_unknown', first.members]);
+    expect(first).toMatchObject({ message: expect.stringContaining('GET /v1/operations/{operation_id}') });
     lab.journal.failing = false;
     const { operation_id: operationId } = first.members;
     expect(await breakNow(lab)).toMatchObject({ state: 'broken', leases: [{ leaseRef: lease.leaseRef, operationId }] });
