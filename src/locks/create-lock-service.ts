@@ -102,7 +102,7 @@ export interface Locks {
 export function createLockService(deps: LockServiceDeps): Locks {
   const { clock, random, journal, policy } = deps;
   const parts = buildParts(deps);
-  const { coordination, pinnable, coordinator, leaseIds, events, audit, ledger, table, desk, sessions, signedTokens, views } = parts;
+  const { coordination, pinnable, coordinator, leaseIds, events, audit, ledger, table, desk, sessions, signedTokens, views, writes } = parts;
   const { acquiring, converting, sessionDesk, service } = leaseService(deps, parts);
   const nextOrder = (): number => acquiring.nextOrder();
   const writeLeases = new LocksForWrites({
@@ -119,7 +119,6 @@ export function createLockService(deps: LockServiceDeps): Locks {
     signedTokens,
     nextOrder,
   });
-  const writes = new BrokenWrites(journal);
   const graces = new Graces({ clock, random, coordinator, table, desk, journal, writes, events, audit });
   const breaking = new BreakDesk({ clock, coordinator, desk, table, writes, graces });
   const conditions = new LeaseConditions({ clock, random, table, desk, writes });
@@ -195,7 +194,7 @@ function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts
     holding,
   });
   const renewing = new Renewing({ clock, table, ledger, gate, policy });
-  const sessionDesk = new SessionDesk({ clock, sessions, table, desk, ledger, gate });
+  const sessionDesk = new SessionDesk({ clock, random, sessions, table, desk, ledger, gate, writes: parts.writes });
   const asked = { acquiring, converting, renewing, holding, sessionDesk };
   const service = new LeaseService({ clock, journal, table, desk, views, refusals, sessions, leaseIds, ...asked });
   return { acquiring, converting, sessionDesk, service };
@@ -268,6 +267,7 @@ function buildParts(deps: LockServiceDeps) {
   const views = new LockViews({ clock, coordinator, coordination, table, journal, holdTimes, signedTokens, policy, fenceLevel: deps.fenceLevel });
   const refusals = new Refusals({ log: deps.refusals, audit, statusOf: deps.statusOf, markOf: (key) => markOf({ key }) });
   return {
+    writes: new BrokenWrites(journal),
     coordination,
     pinnable,
     coordinator,

@@ -56,7 +56,7 @@ export const endKinds = {
     fence: false,
   }),
   /** An administrator ended the session: its client does not know. */
-  sessionForced: (caller: Caller): End => ({
+  sessionForced: (caller: Caller, lateDetail: () => Promise<string>, operationId: string): End => ({
     state: 'broken',
     reason: 'session_ended',
     action: 'lease_break',
@@ -64,6 +64,8 @@ export const endKinds = {
     caller,
     clean: false,
     fence: true,
+    lateDetail,
+    operationId,
   }),
   broken: (caller: Caller, lateDetail: () => Promise<string>, operation: Pick<End, 'operationId' | 'announcedOn'>): End => ({
     state: 'broken',

@@ -1,9 +1,10 @@
-import type { Clock, Timer } from '../domain/clock.ts';
+import type { Clock, Random, Timer } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LockService, SessionView } from '../domain/lock-api.ts';
 import type { Caller } from '../domain/principal.ts';
 import { within } from '../domain/within.ts';
 import { checkText, sessionTtl } from './acquire-terms.ts';
+import type { BrokenWrites } from './broken-writes.ts';
 import { endKinds } from './end-kinds.ts';
 import { endsSettled } from './ends-settled.ts';
 import type { LeaseDesk } from './lease-desk.ts';
@@ -13,17 +14,19 @@ import type { LeaseTable } from './lease-table.ts';
 import { endInDoubt, sessionEndNotReached } from './lock-refusals.ts';
 import { placeAfter } from './place-cursor.ts';
 import type { ReconnectGate } from './reconnect-gate.ts';
-import { sessionRefOf } from './secret-id.ts';
+import { newBreakId, sessionRefOf } from './secret-id.ts';
 import type { Session } from './session.ts';
 import { type Sessions, sessionView } from './sessions.ts';
 
 export interface SessionDeskDeps {
   readonly clock: Clock;
+  readonly random: Random;
   readonly sessions: Sessions;
   readonly table: LeaseTable;
   readonly desk: LeaseDesk;
   readonly ledger: LeaseLedger;
   readonly gate: ReconnectGate;
+  readonly writes: BrokenWrites;
 }
 
 /** A session that is over, while that is not durable: of itself, or of a lease that it had. */
@@ -90,14 +93,16 @@ export class SessionDesk {
   async end(caller: Caller, sessionId: string): Promise<void> {
     this.#deps.desk.now();
     const session = await this.#unlessEnded(sessionRefOf(sessionId), () => this.#deps.sessions.own(caller, sessionId));
-    await this.#end(session, endKinds.sessionEnded(caller));
+    await this.#end(session, caller, () => endKinds.sessionEnded(caller), null);
   }
 
   /** For an administrator, who knows only the ref: whoever holds it is fenced first. */
   async endByRef(caller: Caller, sessionRef: string): Promise<void> {
     this.#deps.desk.now();
     const session = await this.#unlessEnded(sessionRef, () => this.#deps.sessions.byRef(sessionRef));
-    await this.#end(session, endKinds.sessionForced(caller));
+    const { random, writes } = this.#deps;
+    const forced = (lease: Lease): End => endKinds.sessionForced(caller, () => writes.detail(lease, 'session_ended'), newBreakId(random));
+    await this.#end(session, caller, forced, caller);
   }
 
   /** One whose end may not be told yet stands in its place. */
@@ -134,15 +139,15 @@ export class SessionDesk {
   }
 
   /** Answered when all of it is durable; a commit section may delay that. */
-  async #end(session: Session, end: End): Promise<void> {
+  async #end(session: Session, caller: Caller, endOf: (lease: Lease) => End, forcedBy: Caller | null): Promise<void> {
     const { sessionRef, implied } = session.terms;
     const leases = [...session.leases];
-    const how = { asked: true, forcedBy: leases.length === 0 && end.state === 'broken' ? end.caller : null, leases };
+    const holdsNone = leases.every(({ phase }) => phase !== 'held');
+    const how = { asked: true, forcedBy: holdsNone ? forcedBy : null, leases };
     // One that a lease made would be over with its last lease, and nobody would wait for the others.
     const over = implied ? this.#over(session, how) : null;
-    this.#deps.desk.decide(
-      leases.map((lease) => ({ lease, end: lease.phase === 'held' || end.state === 'broken' ? end : endKinds.cancelled(end.caller) })),
-    );
+    // Whoever waits is in nobody's way, so there is nothing to break.
+    this.#deps.desk.decide(leases.map((lease) => ({ lease, end: lease.phase === 'held' ? endOf(lease) : endKinds.cancelled(caller) })));
     await this.#answered(sessionRef, over ?? this.#over(session, how));
   }
 
