@@ -15,7 +15,7 @@ export const ADVICE: Readonly<Record<FencegateErrorCode, string | null>> = {
   wrong_host: 'use a name that the gateway knows, or have it added to FENCEGATE_ALLOWED_HOSTS',
   cross_origin: null,
 
-  invalid_path: 'write VOL/PATH as fencegate ls shows it: no part is empty, "." or ".."',
+  invalid_path: 'choose a name that meets what is said above; names that are there are written as fencegate ls shows them',
   invalid_request: 'the command with --help tells what it takes',
   invalid_token: 'use the token of a lease as it was printed',
   ttl_out_of_range: 'write a --ttl within these bounds, which are those of the volume',

@@ -109,6 +109,6 @@ function adviceFor(error: FencegateError): string | null {
   if (error.code !== 'gateway_unreachable') return ADVICE[error.code];
   const refusal = standingRefusal(error);
   if (refusal !== null) return TLS_ADVICE[refusal.about];
-  const lookUpLater = error.requestId === null ? '' : `; then ${lookUp(error.requestId)}`;
+  const lookUpLater = error.requestId === null ? '' : `; should the request have arrived, ${lookUp(error.requestId)}`;
   return `${ADVICE.gateway_unreachable}${lookUpLater}`;
 }

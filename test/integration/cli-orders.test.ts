@@ -154,7 +154,7 @@ describe('an order whose answer is lost', () => {
     const id = await order;
     expect([code, stderr]).toEqual([
       69,
-      `fencegate: gateway_unreachable: The gateway was not reached: UND_ERR_SOCKET. [request ${id}]\nfencegate: next: check that the gateway runs, and FENCEGATE_URL or --gateway, http or https, too; then fencegate audit --request ${id} tells what became of it\n`,
+      `fencegate: gateway_unreachable: The gateway was not reached: UND_ERR_SOCKET. [request ${id}]\nfencegate: next: check that the gateway runs, and FENCEGATE_URL or --gateway, http or https, too; should the request have arrived, fencegate audit --request ${id} tells what became of it\n`,
     ]);
   });
 });
