@@ -63,8 +63,10 @@ export class SystemClock implements Clock {
     return this.#sources.wallMs();
   }
 
+  /** Finer than `/proc/uptime`: of two processes of one boot neither is a rounding ahead, as long as the machine did not sleep before both. */
   machine(): MachineTime {
-    return { bootId: this.#sources.bootId, uptimeMs: this.#sources.uptimeMs() };
+    const before = Math.abs(this.#aheadAtStartMs) > SUSPEND_MS_MIN ? this.#aheadAtStartMs : 0;
+    return { bootId: this.#sources.bootId, uptimeMs: this.monotonicMs() + before };
   }
 
   after(delayMs: number, run: () => void): Timer {

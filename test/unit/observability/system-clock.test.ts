@@ -6,12 +6,14 @@ class Machine implements TimeSources {
   running = 5_000;
   suspended = 0;
   readings = 0;
+  /** Of before the process. */
+  slept = 123_456;
 
   runningMs = () => this.running;
   readonly bootId = 'boot';
   uptimeMs = () => {
     this.readings += 1;
-    return Math.floor((this.running + this.suspended + 123_456) / 10) * 10;
+    return Math.floor((this.running + this.suspended + this.slept) / 10) * 10;
   };
   wallMs = () => 1_700_000_000_000 + this.running + this.suspended;
 
@@ -70,6 +72,20 @@ describe('monotonic time', () => {
       expect(now).toBeGreaterThanOrEqual(last);
       last = now;
     }
+  });
+
+  it('is told to other processes of the boot without the rounding of /proc/uptime, while the machine has not slept', () => {
+    machine.slept = 0;
+    for (let step = 1; step <= 20; step += 1) {
+      machine.run(7);
+      const process = new SystemClock(machine);
+      expect(process.machine()).toEqual({ bootId: 'boot', uptimeMs: machine.running });
+      process.stop();
+    }
+    machine.slept = 60_000;
+    const woken = new SystemClock(machine);
+    expect(Math.abs(woken.machine().uptimeMs - machine.running - 60_000)).toBeLessThanOrEqual(10);
+    woken.stop();
   });
 
   it('does not depend on the wall clock', () => {
