@@ -240,7 +240,8 @@ export class SwitchedVolume implements Volume {
 
   async #again(mode: StartMode, going = { reads: false }): Promise<VolumeStartResult> {
     this.#retries.cancel();
-    while (this.#starting !== null) await this.#starting;
+    // Once stopped, none begins. A start that is over then stays here until what it opened is closed: to wait for that in a loop would let no call end.
+    while (this.#starting !== null && !this.#stopped) await this.#starting;
     return this.#attempt(mode, going);
   }
 

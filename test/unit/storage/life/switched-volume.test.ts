@@ -165,6 +165,8 @@ describe('a volume over the life of the process', () => {
           ...opened,
           close: async () => {
             closed += 1;
+            // As on a network mount: nothing goes on until the calls of the pool have ended.
+            await new Promise((resolve) => void setImmediate(resolve));
             await opened.close();
           },
         };
