@@ -5,6 +5,7 @@ import type { FencingToken } from '../domain/fencing-token.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
+import { within } from '../domain/within.ts';
 import { bounded, checkText } from './acquire-terms.ts';
 import type { BrokenWrites } from './broken-writes.ts';
 import type { Coordinator } from './coordinator.ts';
@@ -67,15 +68,13 @@ export class BreakDesk {
   /** Waits a moment for a commit section that still pins a lease; then the answer is that it is pending. */
   async #report(resource: Resource, holders: readonly Lease[]): Promise<BreakReport> {
     const done = Promise.all(holders.map((lease) => this.#deps.desk.endTold(lease))).then(
-      () => true,
+      () => undefined,
       (thrown: unknown) => {
         throw endInDoubt(thrown, { resource: resource.name, ...operationsOf(holders) }, 'its operation');
       },
     );
-    const late = new Promise<false>((resolve) => this.#deps.clock.after(LIMITS.breakAnswerMs, () => resolve(false)));
-    const finished = await Promise.race([done, late]);
     // A later refusal of the journal has nobody to go to; the end is tried again by whoever asks next.
-    if (!finished) done.catch(() => undefined);
+    const finished = (await within(this.#deps.clock, LIMITS.breakAnswerMs, done)) !== 'late';
     let highest: FencingToken | null = null;
     for (const { decided } of holders) {
       const mark = decided?.fencedBy ?? null;

@@ -1,6 +1,8 @@
-import type { Clock, Timer } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
+import { Later } from '../domain/later.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { EventRing } from './event-ring.ts';
+import { firstOf } from './first-of.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
@@ -20,11 +22,11 @@ export interface EndsToldDeps {
 export class EndsTold {
   readonly #deps: EndsToldDeps;
   readonly #refused = new Set<Lease>();
-  #timer: Timer | null = null;
-  #stopped = false;
+  readonly #retry: Later;
 
   constructor(deps: EndsToldDeps) {
     this.#deps = deps;
+    this.#retry = new Later(deps.clock, LIMITS.endRetryMs, () => void this.#tryAll());
   }
 
   /** The units go to the journal within this call. */
@@ -46,8 +48,7 @@ export class EndsTold {
   }
 
   stop(): void {
-    this.#stopped = true;
-    this.#timer?.cancel();
+    this.#retry.stop();
   }
 
   async #tell(lease: Lease): Promise<void> {
@@ -57,7 +58,7 @@ export class EndsTold {
       await decided.durable;
     } catch {
       this.#refused.add(lease);
-      this.#tryLater();
+      this.#retry.ask();
       lease.changed();
       return;
     }
@@ -80,17 +81,9 @@ export class EndsTold {
     this.begin(leases);
   }
 
-  #tryLater(): void {
-    if (this.#timer !== null || this.#stopped) return;
-    this.#timer = this.#deps.clock.after(LIMITS.endRetryMs, () => {
-      this.#timer = null;
-      void this.#tryAll();
-    });
-  }
-
   /** One unit after the other, for as long as the journal takes them. */
   async #tryAll(): Promise<void> {
-    while (this.#refused.size > 0 && !this.#stopped) {
+    while (this.#refused.size > 0 && !this.#retry.stopped) {
       const unit = firstOf(this.#refused, LIMITS.endsPerUnitMax);
       this.#again(unit);
       try {
@@ -100,13 +93,4 @@ export class EndsTold {
       }
     }
   }
-}
-
-function firstOf(leases: Iterable<Lease>, count: number): Lease[] {
-  const first: Lease[] = [];
-  for (const lease of leases) {
-    if (first.length === count) break;
-    first.push(lease);
-  }
-  return first;
 }

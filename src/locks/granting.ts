@@ -1,11 +1,13 @@
-import { type Clock, rfc3339, type Timer } from '../domain/clock.ts';
+import { type Clock, rfc3339 } from '../domain/clock.ts';
 import { asGatewayError, type ErrorCode, type GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import { Later } from '../domain/later.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { TokenCeilings } from '../domain/token-ceilings.ts';
 import type { Coordinator } from './coordinator.ts';
 import type { EventRing } from './event-ring.ts';
+import { firstOf } from './first-of.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
@@ -31,11 +33,11 @@ export class Granting {
   readonly #deps: GrantingDeps;
   /** Grants to waiters that were refused, oldest first. */
   readonly #putOff = new Set<() => void>();
-  #timer: Timer | null = null;
-  #stopped = false;
+  readonly #retry: Later;
 
   constructor(deps: GrantingDeps) {
     this.#deps = deps;
+    this.#retry = new Later(deps.clock, LIMITS.grantRetryMs, () => this.#retrySome());
   }
 
   /**
@@ -64,31 +66,23 @@ export class Granting {
 
   /** Grants that were put off are not tried any more. */
   stop(): void {
-    this.#stopped = true;
-    this.#timer?.cancel();
+    this.#retry.stop();
   }
 
   /** At a bounded rate: so many leases that were put off are tried each time. */
   #later(): Promise<void> {
     return new Promise((resolve) => {
       this.#putOff.add(resolve);
-      this.#tryLater();
+      this.#retry.ask();
     });
   }
 
-  #tryLater(): void {
-    if (this.#timer !== null || this.#stopped || this.#putOff.size === 0) return;
-    this.#timer = this.#deps.clock.after(LIMITS.grantRetryMs, () => {
-      this.#timer = null;
-      let tried = 0;
-      for (const again of this.#putOff) {
-        tried += 1;
-        if (tried > LIMITS.grantRetriesMax) break;
-        this.#putOff.delete(again);
-        again();
-      }
-      this.#tryLater();
-    });
+  #retrySome(): void {
+    for (const again of firstOf(this.#putOff, LIMITS.grantRetriesMax)) {
+      this.#putOff.delete(again);
+      again();
+    }
+    if (this.#putOff.size > 0) this.#retry.ask();
   }
 
   /** @returns why it is not held. */

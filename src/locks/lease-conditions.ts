@@ -3,6 +3,7 @@ import type { Clock, Random } from '../domain/clock.ts';
 import { type GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
+import { within } from '../domain/within.ts';
 import type { BrokenWrites } from './broken-writes.ts';
 import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
@@ -55,18 +56,14 @@ export class LeaseConditions {
     const ended = desk.endTold(lease).then(
       () => {
         this.#inDoubt.delete(lease);
-        return 'ended' as const;
       },
       (thrown: unknown) => {
         this.#inDoubt.add(lease);
         throw endInDoubt(thrown, { lease_ref: leaseRef, operation_id: lease.decided?.end.operationId ?? null });
       },
     );
-    const late = new Promise<'pending'>((resolve) => clock.after(LIMITS.breakAnswerMs, () => resolve('pending')));
-    const answer = await Promise.race([ended, late]);
-    // Nobody is left to hear of a refusal of the journal; the end is tried again by whoever asks next.
-    if (answer === 'pending') ended.catch(() => undefined);
-    return answer;
+    // After that nobody is left to hear of a refusal of the journal; the end is tried again by whoever asks next.
+    return (await within(clock, LIMITS.breakAnswerMs, ended)) === 'late' ? 'pending' : 'ended';
   }
 
   #broken(caller: Caller, lease: Lease, reason: string): End {

@@ -1,4 +1,5 @@
-import type { Clock, Random, Timer } from '../domain/clock.ts';
+import type { Clock, Random } from '../domain/clock.ts';
+import { Later } from '../domain/later.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LockService, SessionView } from '../domain/lock-api.ts';
 import type { Caller } from '../domain/principal.ts';
@@ -56,11 +57,11 @@ export class SessionDesk {
   readonly #deps: SessionDeskDeps;
   /** Ends that are not durable yet, by session ref. */
   readonly #untold = new Map<string, UntoldEnd>();
-  #again: Timer | null = null;
-  #stopped = false;
+  readonly #again: Later;
 
   constructor(deps: SessionDeskDeps) {
     this.#deps = deps;
+    this.#again = new Later(deps.clock, LIMITS.endRetryMs, () => void this.#tryAll());
     deps.desk.onSessionOver((session) => {
       if (!session.ended) void this.#over(session, { asked: false, forcedBy: null, leases: [...session.leases] });
     });
@@ -122,8 +123,7 @@ export class SessionDesk {
 
   /** Ends that the journal refused are tried no more. */
   stop(): void {
-    this.#stopped = true;
-    this.#again?.cancel();
+    this.#again.stop();
   }
 
   #endingView({ session, leases }: UntoldEnd, nowMs: number): SessionView {
@@ -208,7 +208,7 @@ export class SessionDesk {
         this.#untold.delete(sessionRef);
       } catch (thrown) {
         end.refused = true;
-        this.#tryLater();
+        this.#again.ask();
         throw thrown;
       }
     };
@@ -224,18 +224,10 @@ export class SessionDesk {
     return told();
   }
 
-  #tryLater(): void {
-    if (this.#again !== null || this.#stopped) return;
-    this.#again = this.#deps.clock.after(LIMITS.endRetryMs, () => {
-      this.#again = null;
-      void this.#tryAll();
-    });
-  }
-
   /** Some at a time, for as long as the journal takes them; the first refusal puts the rest off. */
   async #tryAll(): Promise<void> {
     const ends = [...this.#untold.values()].filter(({ refused }) => refused);
-    for (let i = 0; i < ends.length && !this.#stopped; i += LIMITS.endsPerUnitMax) {
+    for (let i = 0; i < ends.length && !this.#again.stopped; i += LIMITS.endsPerUnitMax) {
       const tried = await Promise.allSettled(ends.slice(i, i + LIMITS.endsPerUnitMax).map(({ told }) => told()));
       if (tried.some(({ status }) => status === 'rejected')) return;
     }

@@ -1,6 +1,7 @@
-import type { Clock, Timer } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { FENCING_TOKEN_MAX } from '../../domain/fencing-token.ts';
+import { Later } from '../../domain/later.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Stamp } from './stamp.ts';
 
@@ -40,15 +41,15 @@ export class TokenStamp {
   #last: bigint;
   #durableLast: bigint;
   #writing: Promise<void> | null = null;
-  #timer: Timer | null = null;
+  readonly #refreshing: Later;
   #blocked: string | null = null;
-  #stopped = false;
 
   constructor(options: TokenStampOptions) {
     this.#options = options;
     this.#ceiling = options.found?.ceiling ?? 0n;
     this.#last = this.#durableLast = options.found?.last ?? 0n;
     this.#durable = options.found?.journal === options.journalUuid ? this.#ceiling : 0n;
+    this.#refreshing = new Later(options.clock, LIMITS.stampRefreshMs, () => void this.#refresh());
   }
 
   /** The highest ceiling known: the counter goes on above it. */
@@ -86,7 +87,7 @@ export class TokenStamp {
   noteIssued(token: bigint): void {
     if (token <= this.#last) return;
     this.#last = token;
-    this.#schedule();
+    this.#refreshing.ask();
   }
 
   /** `fence rebase`: the stamp is put under our journal's name with a ceiling above `base`, and may be written again. */
@@ -99,25 +100,15 @@ export class TokenStamp {
 
   /** Ends the refreshing; a last refresh is made when something is new. Never rejects. */
   async stop(): Promise<void> {
-    this.#stopped = true;
-    this.#timer?.cancel();
+    this.#refreshing.stop();
     await this.#settledWrite();
     await this.#refresh();
   }
 
   /** The volume is started anew: its next stamp writes from here on, and this one's directory will be gone. */
   abandon(): void {
-    this.#stopped = true;
-    this.#timer?.cancel();
+    this.#refreshing.stop();
     this.block('the volume is being started anew');
-  }
-
-  #schedule(): void {
-    if (this.#timer !== null || this.#stopped) return;
-    this.#timer = this.#options.clock.after(LIMITS.stampRefreshMs, () => {
-      this.#timer = null;
-      void this.#refresh();
-    });
   }
 
   async #refresh(): Promise<void> {
@@ -127,7 +118,7 @@ export class TokenStamp {
       if (this.#last !== this.#durableLast) await this.#raise(this.#durable);
     } catch (thrown) {
       this.#options.onFailure(thrown);
-      this.#schedule();
+      this.#refreshing.ask();
     }
   }
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { LockEvent } from '../../../src/domain/lock-events.ts';
 import { COORDINATORS } from '../../support/coordinators.ts';
 import { settle } from '../../support/fake-clock.ts';
-import { anybody, LockLab as EmbeddedLab, never, resource } from '../../support/lock-lab.ts';
+import { heard } from '../../support/heard-events.ts';
+import { LockLab as EmbeddedLab, resource } from '../../support/lock-lab.ts';
 
 /** A grant that the journal refuses is none of the waiter's doing: it keeps its place, and gets the lock when the journal takes it. */
 
@@ -15,16 +15,6 @@ async function waiting(lab: EmbeddedLab, clientId: string, changes: object = {})
   await settle();
   await lab.clock.advanceAsync(1);
   return waits;
-}
-
-async function heard(lab: EmbeddedLab): Promise<LockEvent[]> {
-  const events: LockEvent[] = [];
-  const stream = await lab.locks.events.watch(anybody, { of: 'resource', resource: A }, null, never);
-  void (async () => {
-    for await (const event of stream) if (event.type !== 'reset') events.push(event);
-  })();
-  await settle();
-  return events;
 }
 
 describe.each(COORDINATORS)('a grant to a waiter that the journal refuses ($coordinator)', ({ LockLab }) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LeaseMode } from '../../../src/domain/lease.ts';
-import type { LockEvent } from '../../../src/domain/lock-events.ts';
 import { settle } from '../../support/fake-clock.ts';
+import { heard } from '../../support/heard-events.ts';
 import { anybody, callerOf, LockLab, never, request, resource, tokenOf } from '../../support/lock-lab.ts';
 
 /** Nothing that is only in memory is told, whoever is asked; and what a 503 says of it is true. */
@@ -29,17 +29,6 @@ function breakNow(lab: LockLab) {
 function toldToWrite(lab: LockLab, token: ReturnType<typeof tokenOf>, signal = never) {
   expect(() => lab.locks.writeLeases.pin(A, token)).toThrowError(expect.objectContaining({ name: 'GatewayError' }));
   return lab.locks.writeLeases.refusalTold(A, token, signal);
-}
-
-/** Everything that a watch of `A` hears from now on. */
-async function heard(lab: LockLab): Promise<LockEvent[]> {
-  const events: LockEvent[] = [];
-  const stream = await lab.locks.events.watch(anybody, { of: 'resource', resource: A }, null, never);
-  void (async () => {
-    for await (const event of stream) if (event.type !== 'reset') events.push(event);
-  })();
-  await settle();
-  return events;
 }
 
 const ENDS: readonly [string, (lab: LockLab, leaseId: string) => Promise<unknown>, object, { readonly brokenAgain: string }][] = [
