@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Answer, attempt, get, type HeldLease, lease, patiently, put } from './http-client.ts';
 import { until } from './until.ts';
-import { isKeptOpen } from './volume-snapshot.ts';
+import { mayStay, type Others } from './volume-snapshot.ts';
 import { type Content, DIRECTORY, tokenHeader, type WriteKind } from './write-kinds.ts';
 
 /**
@@ -148,7 +148,7 @@ export class History {
       const inside = names.flatMap((name) => readdirSync(join(control, name)));
       return [
         ...(names.length === 1 ? [] : [`${volume}/.fencegate has ${names.length} incarnation directories: ${names.join(' ')}`]),
-        ...inside.filter((entry) => others === 'ended' || !isKeptOpen(entry)).map((entry) => `${volume}/.fencegate: ${entry} is left`),
+        ...inside.filter((entry) => !mayStay(entry, others)).map((entry) => `${volume}/.fencegate: ${entry} is left`),
       ];
     });
   }
@@ -259,9 +259,6 @@ export class History {
 }
 
 const TIDY_MS_MAX = 5_000;
-
-/** Whether another process of the gateway may still have files open in the volume. */
-export type Others = 'ended' | 'stopped';
 
 /** I4: the answer and the one record of it say the same. */
 function checkAnswer(answer: Answer, kind: WriteKind, committed: readonly AuditLine[]): string[] {

@@ -51,3 +51,14 @@ function look(path: Buffer, shown: string, found: Record<string, string>): void 
     look(Buffer.concat([path, Buffer.from('/'), name]), `${shown}/${name.toString('latin1')}`, found);
   }
 }
+
+/**
+ * Whether another process of the gateway may still have files open in the volume. `hung`: none has, but the volume did not answer for a while, and a
+ * draft of a record whose removal it did not answer goes with its directory.
+ */
+export type Others = 'ended' | 'stopped' | 'hung';
+
+/** Whether it may lie in an incarnation directory although everything has ended. */
+export function mayStay(entry: string, others: Others): boolean {
+  return (others === 'stopped' && isKeptOpen(entry)) || (others === 'hung' && entry.endsWith('.draft'));
+}
