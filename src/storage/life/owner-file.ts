@@ -4,7 +4,7 @@ import { at, type Descriptor } from '../descriptor.ts';
 import { errnoOf } from '../errno.ts';
 import type { FileCalls } from '../file-calls.ts';
 import { CONTROL_DIRECTORY, OWNER_FILE, ownerDraftName } from './volume-names.ts';
-import { type OwnDirectory, readSmall, withOpen, writeSmall } from './whole-file.ts';
+import { type OwnDirectory, orAbsent, readSmall, withOpen, writeSmall } from './whole-file.ts';
 
 /** `.fencegate/owner`: whose volume this is. Made once by an exclusive `link`; changed only by `volume adopt`. */
 export interface VolumeOwner {
@@ -57,14 +57,14 @@ export async function claimOwner(calls: FileCalls, control: Descriptor, owner: s
   try {
     await calls.link(draft, at(control, OWNER_FILE));
   } catch (thrown) {
-    if (errnoOf(thrown) === 'EEXIST') {
-      // Somebody was faster; what stands there is read below.
+    if (errnoOf(thrown) === 'EEXIST' || errnoOf(thrown) === 'ENOENT') {
+      // Somebody was faster, and may have swept our draft; what stands there is read below.
     } else if (isWithoutLinks(thrown)) {
       await claimByExclusiveCreate(calls, control, content);
     } else throw thrown;
   }
   await calls.fsync(control);
-  await calls.unlink(draft);
+  await orAbsent(calls.unlink(draft));
   const settled = await readOwner(calls, control);
   if (settled === null) throw new OwnerUnreadable(`${CONTROL_DIRECTORY}/${OWNER_FILE} disappeared while it was made`);
   return settled;

@@ -1,6 +1,8 @@
 import * as fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseOwner } from '../../../../src/storage/life/owner-file.ts';
+import { startVolume } from '../../../../src/storage/life/start-volume.ts';
+import { FaultCalls, systemError } from '../../../support/fault-calls.ts';
 import { LivingVolume } from '../../../support/living-volume.ts';
 
 let living: LivingVolume;
@@ -37,6 +39,20 @@ describe('the owner file', () => {
     expect(ownerFile().owner).toBe(one.kind === 'open' ? 'gateway-1' : 'gateway-2');
     if (one.kind === 'open') await one.close();
     if (two.kind === 'open') await two.close();
+  });
+
+  it('B36: tells the loser whose it is when the start of the winner sweeps what the loser has drafted', async () => {
+    const deps = living.deps({ owner: 'gateway-2' });
+    for (const before of ['link', 'unlink'] as const) {
+      const faults = new FaultCalls(deps.calls);
+      if (before === 'unlink') faults.on('link', async () => Promise.reject(systemError('EEXIST', 17)));
+      faults.on(before, async (real) => {
+        await (await living.open()).close();
+        return real();
+      });
+      expect(await startVolume({ ...deps, calls: faults.calls }, 'plain')).toMatchObject({ kind: 'closed', ownedByAnother: true });
+      fs.rmSync(living.control('owner'));
+    }
   });
 
   it.each(['', 'not json', '{}', '{"owner":"","volume":"v"}', '{"owner":7,"volume":"v"}', 'null'])(
