@@ -1,6 +1,6 @@
 /**
- * Secrets never reach a log. Two nets: paths, which pino follows into objects, and patterns, which go over the finished line
- * and so also catch what came in by a message, a stack, a URL or a body that was logged as text.
+ * Secrets never reach a log. Two nets: paths for what is logged itself, and patterns, which go over the finished line and so
+ * also catch what lies deeper, and what came in by a message, a stack, a URL or a body that was logged as text.
  */
 
 export const REDACTED = '[redacted]';
@@ -30,22 +30,25 @@ const SECRET_NAMES = [
   'signingKeys',
 ] as const;
 
-const DEPTH_MAX = 4;
+/**
+ * Paths for pino's `redact`: members of what is logged itself. Paths with wildcards, for deeper ones, cost more than all else that
+ * is done for a request; the patterns find those.
+ */
+export const REDACTED_PATHS: string[] = SECRET_NAMES.map((name) => (/^[A-Za-z_]\w*$/.test(name) ? name : `["${name}"]`));
 
-/** Paths for pino's `redact`, down to a few levels; the patterns go deeper. */
-export const REDACTED_PATHS: string[] = SECRET_NAMES.flatMap((name) => {
-  const own = /^[A-Za-z_]\w*$/.test(name) ? name : `["${name}"]`;
-  return Array.from({ length: DEPTH_MAX }, (_, depth) => {
-    const above = Array.from({ length: depth }, () => '*').join('.');
-    return depth === 0 ? own : own.startsWith('[') ? above + own : `${above}.${own}`;
-  });
-});
+const TEXT = String.raw`"(?:[^"\\]|\\.)*"`;
+const LIST = String.raw`\[(?:[^\]"]|${TEXT})*\]`;
+const FLAT = String.raw`\{(?:[^{}"]|${TEXT})*\}`;
+const OBJECT = String.raw`\{(?:[^{}"]|${TEXT}|${FLAT})*\}`;
 
 // A quote may stand behind backslashes: JSON inside a string of the line.
 const QUOTE = String.raw`\\*"`;
 const names = SECRET_NAMES.filter((name) => name !== 'key').join('|');
 
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
+  // A member of the line, however deep: text, numbers, a list, an object with objects.
+  [new RegExp(`("(?:${SECRET_NAMES.join('|')})"\\s*:\\s*)(?:${TEXT}|${LIST}|${OBJECT}|(?!null\\b)[\\w.+-]+)`, 'gi'), `$1"${REDACTED}"`],
+  // The same in JSON that was logged as text.
   [new RegExp(`(${QUOTE}(?:${names})${QUOTE}\\s*:\\s*${QUOTE})[^"\\\\]*`, 'gi'), `$1${REDACTED}`],
   [new RegExp(`(${QUOTE}(?:${names})${QUOTE}\\s*:\\s*)\\[[^\\]]*\\]`, 'gi'), `$1"${REDACTED}"`],
   [/\b(X-Lease-Id\s*[:=]\s*)[^\s"',;\\]+/gi, `$1${REDACTED}`],
