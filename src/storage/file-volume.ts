@@ -17,7 +17,6 @@ import type { Lane } from './lane.ts';
 import { Tidying } from './life/tidying.ts';
 import type { VolumeLife } from './life/volume-life.ts';
 import { type ListingPage, listDirectory } from './listing.ts';
-import { Litter } from './litter.ts';
 import { MadeDirectories } from './made-directories.ts';
 import { makeParents } from './make-parents.ts';
 import { MovedNames } from './moved-names.ts';
@@ -72,7 +71,6 @@ export class FileVolume implements Volume {
   readonly #made: MadeDirectories;
   readonly #moved: MovedNames;
   readonly #inPlace = new InPlaceWrites();
-  readonly #litter = new Litter();
   readonly #visible = new Map<string, number>();
   readonly #hung = new HungOperations();
   readonly #syncs = new SyncFailures();
@@ -106,7 +104,6 @@ export class FileVolume implements Volume {
       room,
       versions: this.#versions,
       fence: this.#fence,
-      litter: this.#litter,
       reflink: options.probe.reflink,
       nextName: () => stagedName(room.incarnation, ++this.#stagedCount),
       onSyncFailed: (thrown) => this.#syncs.ofData(thrown),
@@ -170,7 +167,7 @@ export class FileVolume implements Volume {
 
   async stage(options: { readonly sha512: boolean }): Promise<Staging> {
     return this.#condition.writing(() => {
-      if (this.#lane.breaker === 'closed') this.#litter.sweep();
+      if (this.#lane.breaker === 'closed') this.#room.litter.sweep();
       return stageEmpty(this.#staging, { hash: true, sha512: options.sha512 });
     });
   }

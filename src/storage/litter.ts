@@ -19,19 +19,37 @@ export class Litter {
     }
   }
 
-  /** For a name that a call may still make, which ran over its deadline: it is removed when that call has ended. */
-  removeLate(key: string, thrown: unknown, removal: () => Promise<unknown>): void {
-    if (thrown instanceof LaneError && thrown.started) void thrown.ended.then(() => this.remove(key, removal));
+  /**
+   * Runs `work`, which first makes a name that nobody else ever makes, and calls `made` once it has. Where it fails nothing of that name stays: a
+   * call that failed may have made it all the same, and one that ran over its deadline may make it later, so its end is waited for, but not here.
+   * The error of `work` is the one to tell.
+   */
+  async making<T>(key: string, removal: () => Promise<unknown>, work: (made: () => void) => Promise<T>): Promise<T> {
+    let isMade = false;
+    try {
+      return await work(() => {
+        isMade = true;
+      });
+    } catch (thrown) {
+      if (isMade || !(thrown instanceof LaneError)) await this.remove(key, removal);
+      else if (thrown.started) void thrown.ended.then(() => this.remove(key, removal));
+      throw thrown;
+    }
   }
 
   /** To be called when the volume is known to answer. */
   sweep(): void {
     if (this.#left.size === 0 || this.#sweeping) return;
     this.#sweeping = true;
-    const left = [...this.#left];
-    this.#left.clear();
-    void Promise.all(left.map(([key, removal]) => this.remove(key, removal))).then(() => {
+    void this.#sweepAll().then(() => {
       this.#sweeping = false;
     });
+  }
+
+  /** One call at a time: the lane is there for those who write and read. */
+  async #sweepAll(): Promise<void> {
+    const left = [...this.#left];
+    this.#left.clear();
+    for (const [key, removal] of left) await this.remove(key, removal);
   }
 }

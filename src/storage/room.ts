@@ -1,6 +1,7 @@
 import type { Descriptor } from './descriptor.ts';
 import type { DirectorySync } from './directory-sync.ts';
 import type { FileCalls } from './file-calls.ts';
+import type { Litter } from './litter.ts';
 
 /** What all parts of one open volume share. The two descriptors are held as long as the volume is open. */
 export interface VolumeRoom {
@@ -11,6 +12,8 @@ export interface VolumeRoom {
   /** The own incarnation directory: every change of a file's name names it. */
   readonly inc: Descriptor;
   readonly incarnation: string;
+  /** What of that directory could not be removed while the volume did not answer. */
+  readonly litter: Litter;
   /** The device of the incarnation directory; nothing on another one can be renamed into place (trap F14). */
   readonly dev: bigint;
   /** Whether two spellings of a name may be one file here (traps F15, F16). */

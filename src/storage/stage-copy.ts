@@ -111,18 +111,21 @@ async function pump(parts: readonly Span[], signal: AbortSignal, use: (chunk: Ui
 
 /** @returns `null` where blocks cannot be shared, by the probe or for this file; the copy is then plain. */
 async function tryReflink(staging: StagingRoom, file: Descriptor, sizeBytes: number, made: StagedOptions): Promise<StagedFile | null> {
-  const { calls, inc } = staging.room;
+  const { calls, inc, litter } = staging.room;
   if (!staging.reflink || sizeBytes === 0) return null;
   const plainName = staging.nextName();
   const name = at(inc, plainName);
-  try {
+  const clone = async (cloned: () => void): Promise<Descriptor> => {
     await calls.reflink(file, name);
-    const opened = await calls.open(name, constants.O_RDWR | constants.O_NOFOLLOW);
+    cloned();
+    return calls.open(name, constants.O_RDWR | constants.O_NOFOLLOW);
+  };
+  try {
+    const opened = await litter.making(plainName, () => calls.unlink(name), clone);
     return new StagedFile(staging, plainName, opened, { ...made, bytesCopied: sizeBytes });
   } catch (thrown) {
     if (thrown instanceof GatewayError) throw thrown;
-    // Whatever the reason, a plain copy is right as well, or meets the error again. Nothing may stay of this try.
-    await calls.unlink(name).catch(() => undefined);
+    // Whatever the reason, a plain copy is right as well, or meets the error again.
     return null;
   }
 }

@@ -7,7 +7,6 @@ import type { Place, Staging } from '../domain/volume.ts';
 import { at, type Descriptor } from './descriptor.ts';
 import { gatewayErrorOf, mapped } from './errno.ts';
 import type { Fence } from './fence.ts';
-import type { Litter } from './litter.ts';
 import { held } from './path-walk.ts';
 import { carryOver, inherit, NEW_FILE_MODE } from './rights.ts';
 import type { VolumeRoom } from './room.ts';
@@ -18,7 +17,6 @@ export interface StagingRoom {
   readonly room: VolumeRoom;
   readonly versions: VersionClock;
   readonly fence: Fence;
-  readonly litter: Litter;
   /** Whether the volume can make a copy that shares its blocks. */
   readonly reflink: boolean;
   /** A name that no file in the incarnation directory ever had. */
@@ -41,13 +39,12 @@ const CREATE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constan
 
 /** Makes an empty staged file. Rejects with `insufficient_storage`, `volume_unavailable`. */
 export async function stageEmpty(staging: StagingRoom, options: StagedOptions): Promise<StagedFile> {
-  const { calls, inc } = staging.room;
+  const { calls, inc, litter } = staging.room;
   const name = staging.nextName();
+  const where = at(inc, name);
   return mapped(async () => {
-    const file = await calls.open(at(inc, name), CREATE, NEW_FILE_MODE).catch((thrown: unknown) => {
-      staging.litter.removeLate(name, thrown, () => calls.unlink(at(inc, name)));
-      return staging.fence.judge(thrown);
-    });
+    const make = (): Promise<Descriptor> => calls.open(where, CREATE, NEW_FILE_MODE);
+    const file = await litter.making(name, () => calls.unlink(where), make).catch((thrown: unknown) => staging.fence.judge(thrown));
     return new StagedFile(staging, name, file, options);
   });
 }
@@ -140,10 +137,10 @@ export class StagedFile implements Staging {
   }
 
   async discard(): Promise<void> {
-    const { calls, inc } = this.#staging.room;
+    const { calls, inc, litter } = this.#staging.room;
     // Both are best effort: what is left has no intent and is swept at the next start.
     await this.#drop();
-    await this.#staging.litter.remove(this.name, () => calls.unlink(at(inc, this.name)));
+    await litter.remove(this.name, () => calls.unlink(at(inc, this.name)));
   }
 
   /** A name that is missing was taken by a successor, who may still publish it: only our own unlink counts. */

@@ -10,6 +10,7 @@ import { fileCalls } from '../../src/storage/file-calls.ts';
 import { type FileVolume, openFileVolume } from '../../src/storage/file-volume.ts';
 import { Lane } from '../../src/storage/lane.ts';
 import type { VolumeLife } from '../../src/storage/life/volume-life.ts';
+import { Litter } from '../../src/storage/litter.ts';
 import type { VolumeRoom } from '../../src/storage/room.ts';
 import { testAttributes } from './attributes.ts';
 import { FakeClock, settle } from './fake-clock.ts';
@@ -98,6 +99,7 @@ export async function tempVolume(options: TempVolumeOptions = {}): Promise<TempV
     root: rootDir,
     inc,
     incarnation,
+    litter: new Litter(),
     dev: (await calls.fstat(inc)).dev,
     folds: options.folds ?? false,
     hardLinks: options.hardLinks ?? true,

@@ -52,13 +52,10 @@ function look(path: Buffer, shown: string, found: Record<string, string>): void 
   }
 }
 
-/**
- * Whether another process of the gateway may still have files open in the volume. `hung`: none has, but the volume did not answer for a while, and a
- * draft of a record whose removal it did not answer goes with its directory.
- */
-export type Others = 'ended' | 'stopped' | 'hung';
+/** Whether another process of the gateway may still have files open in the volume. */
+export type Others = 'ended' | 'stopped';
 
 /** Whether it may lie in an incarnation directory although everything has ended. */
 export function mayStay(entry: string, others: Others): boolean {
-  return (others === 'stopped' && isKeptOpen(entry)) || (others === 'hung' && entry.endsWith('.draft'));
+  return others === 'stopped' && isKeptOpen(entry);
 }

@@ -1,16 +1,20 @@
 import type { Random } from '../../domain/clock.ts';
 import { type At, at, type Descriptor } from '../descriptor.ts';
 import type { FileCalls } from '../file-calls.ts';
-import { OPEN_DIRECTORY } from './whole-file.ts';
+import { Litter } from '../litter.ts';
+import { draftNameOf } from './volume-names.ts';
+import { OPEN_DIRECTORY, type OwnDirectory } from './whole-file.ts';
 
 /**
  * The directory of one incarnation (`write-protocol.md`, "What the storage itself enforces"). Every change of a file's name has it
  * as source or target, so removing it makes every late system call of its process fail. Its name is never used twice.
  * Whether that has happened is told by `../fence.ts` from the descriptor that is held here.
  */
-export class IncarnationDirectory {
+export class IncarnationDirectory implements OwnDirectory {
   readonly name: string;
   readonly descriptor: Descriptor;
+  readonly litter = new Litter();
+  #draftCount = 0;
   readonly #calls: FileCalls;
 
   private constructor(calls: FileCalls, name: string, descriptor: Descriptor) {
@@ -41,6 +45,11 @@ export class IncarnationDirectory {
 
   entry(name: string | Buffer): At {
     return at(this.descriptor, name);
+  }
+
+  draftName(target: string): string {
+    this.#draftCount += 1;
+    return draftNameOf(`${this.name}-${this.#draftCount}-${target}`);
   }
 
   async sync(): Promise<void> {

@@ -5,6 +5,7 @@ import { VolumeTaken, type VolumeTitle } from '../../domain/volume-title.ts';
 import { at, type Descriptor } from '../descriptor.ts';
 import { DirectorySync } from '../directory-sync.ts';
 import { errnoOf } from '../errno.ts';
+import { Litter } from '../litter.ts';
 import { ClearStopped } from './clear-incarnation.ts';
 import { clearOldDirectories } from './clear-old-directories.ts';
 import { IncarnationDirectory } from './incarnation-directory.ts';
@@ -57,6 +58,7 @@ async function startReadOnly<Probe extends ProbeFacts>(deps: VolumeStartDeps<Pro
     root,
     inc: root,
     incarnation: '',
+    litter: new Litter(),
     dev,
     folds: probe.folds,
     hardLinks: probe.hardLinks,
@@ -112,6 +114,7 @@ async function startWritable<Probe extends ProbeFacts>(
     root,
     inc: directory.descriptor,
     incarnation: directory.name,
+    litter: directory.litter,
     dev,
     folds: probe.folds,
     hardLinks: probe.hardLinks,

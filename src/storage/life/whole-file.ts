@@ -5,9 +5,9 @@ import type { At, Descriptor } from '../descriptor.ts';
 import { at } from '../descriptor.ts';
 import { errnoOf } from '../errno.ts';
 import type { FileCalls } from '../file-calls.ts';
-import { draftNameOf } from './volume-names.ts';
+import type { Litter } from '../litter.ts';
 
-const { O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;
+const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
 /** Never follows a link, never waits for a FIFO (traps F18, F28). */
 export const OPEN_READ = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
 export const OPEN_WRITE = constants.O_RDWR | O_NOFOLLOW | O_NONBLOCK;
@@ -15,8 +15,10 @@ export const OPEN_DIRECTORY = O_RDONLY | O_NOFOLLOW | constants.O_DIRECTORY;
 
 /** The own incarnation directory, as far as a record needs it. */
 export interface OwnDirectory {
-  readonly name: string;
   readonly descriptor: Descriptor;
+  readonly litter: Litter;
+  /** For a draft of `target`; never the same twice, because what was left undone for one draft must not be done to the next. */
+  draftName(target: string): string;
 }
 
 /** Runs `work` with an opened file and closes it; the first error wins over one of the close. */
@@ -109,17 +111,21 @@ export async function readSmall(calls: FileCalls, where: At): Promise<Buffer | n
  * The draft lies in the own incarnation directory, so a superseded process cannot rename its own record over a newer one.
  */
 export async function writeSmall(calls: FileCalls, own: OwnDirectory, target: At, bytes: Uint8Array): Promise<void> {
-  const draft = at(own.descriptor, draftNameOf(`${own.name}-${String(target.name)}`));
-  try {
-    await withOpen(calls, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, async (file) => {
-      await calls.writeAll(file, bytes, 0);
-      await calls.fsync(file);
-    });
-    await calls.rename(draft, target);
-  } catch (thrown) {
-    // On a full disk each refused write would leave one. Where that fails too, it goes with its directory; the first error is the one to tell.
-    await calls.unlink(draft).catch(() => undefined);
-    throw thrown;
-  }
+  const name = own.draftName(String(target.name));
+  const draft = at(own.descriptor, name);
+  // Without it each write that a full disk refuses, or that hangs, would leave one.
+  await own.litter.making(
+    name,
+    () => calls.unlink(draft),
+    async (made) => {
+      await withOpen(calls, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, async (file) => {
+        made();
+        await calls.writeAll(file, bytes, 0);
+        await calls.fsync(file);
+      });
+      await calls.rename(draft, target);
+    },
+  );
   await calls.fsync(target.dir);
+  own.litter.sweep();
 }
