@@ -12,7 +12,7 @@ export interface Contending {
 
 export interface WorldOptions {
   readonly contenders: readonly Contending[];
-  /** Lost replies, expired sessions and deletes by a third party, altogether. */
+  /** Lost replies (also those of a release), expired sessions and deletes by a third party, altogether. */
   readonly faultsMax: number;
   /** `children` before `get`: the order that the recipe forbids. */
   readonly readsSwapped?: boolean;
@@ -282,6 +282,20 @@ function faultsOf(world: World, options: WorldOptions): World[] {
       }, i);
       fault((_, one) => {
         one.phase = 'look';
+      }, i);
+    }
+    // What the check after the grant found is not known: it is looked again.
+    if (process.phase === 'check') {
+      fault((_, one) => {
+        one.phase = 'look';
+      }, i);
+    }
+    // Of a release: its entry is gone already when it is tried again.
+    if (process.phase === 'unset') {
+      fault((next, one) => {
+        one.granting = false;
+        commit(next, one);
+        one.phase = 'unhold';
       }, i);
     }
   }

@@ -45,7 +45,7 @@ export const TIER = {
   /** Faults in one small world of the ZooKeeper recipe. */
   protocolFaults: long ? 3 : 1,
   /** Faults in one with three contenders. */
-  protocolTripleFaults: long ? 2 : 1,
+  protocolTripleFaults: long ? 3 : 1,
   /** How many kinds of three contenders are walked through. */
   protocolTriples: long ? 3 : 1,
   /** Times that the link to the ensemble is cut and mended. */
