@@ -60,7 +60,7 @@ export interface AuditDraft {
   readonly fenceLevel: FenceLevel | null;
   /** How many equal refusals this record stands for; 1 otherwise. */
   readonly count: number;
-  /** JSON text made by `auditDetail`, `fixDetail` or `deadlockDetail`; left out when there is nothing more to say. */
+  /** JSON text made by `auditDetail`, `fixDetail`, `holdDetail` or `deadlockDetail`; left out when there is nothing more to say. */
   readonly detail?: string;
 }
 
@@ -93,6 +93,11 @@ export function auditDetail(reason: string, committed?: readonly CommittedWrite[
 /** Which finding a fix was asked for, also when it was refused: of one that is gone nothing else tells. */
 export function fixDetail(findingId: string, reason: string | null): string {
   return JSON.stringify({ reason, finding_id: findingId });
+}
+
+/** A hold was taken off, and the lease goes on with so many others. */
+export function holdDetail(holdCount: number): string {
+  return JSON.stringify({ reason: null, hold_count: holdCount });
 }
 
 /** The cycle in which a wait gave way. */

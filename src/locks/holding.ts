@@ -1,3 +1,4 @@
+import { holdDetail } from '../domain/audit-record.ts';
 import type { Caller } from '../domain/principal.ts';
 import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
@@ -38,28 +39,31 @@ export class Holding {
     const { session } = lease.terms;
     if (known) return this.#earlier(lease, holdId);
     if (session === null || lease.told === null) return Promise.resolve();
-    return this.#begun(lease, holdId, this.#deps.ledger.kept(lease, session, lease.told, 'lease_grant', caller));
+    const granted = this.#deps.ledger.kept(lease, session, lease.told, 'lease_grant', caller).then(() => lease.holds.granted(holdId));
+    return this.#begun(lease, holdId, granted);
   }
 
   /** A request is over without an answer: nobody knows of its hold, and a lease that nobody knows of ends. */
   unanswered(caller: Caller, lease: Lease, holdId: string): void {
-    if (lease.holds.unanswered(holdId)) this.#unknown(caller, lease);
+    const granted = lease.holds.wasGranted(holdId);
+    if (lease.holds.unanswered(holdId)) this.#unknown(caller, lease, granted);
   }
 
   /** The same for one whose answer did not get to its client. */
   undelivered(caller: Caller, lease: Lease, holdId: string): void {
-    if (lease.open && lease.holds.undelivered(holdId)) this.#unknown(caller, lease);
+    if (lease.open && lease.holds.undelivered(holdId)) this.#unknown(caller, lease, true);
   }
 
-  #unknown(caller: Caller, lease: Lease): void {
+  /** @param granted there is a record of it, and will be one of its end. */
+  #unknown(caller: Caller, lease: Lease, granted: boolean): void {
     if (lease.holds.size === 0) this.#deps.desk.end(lease, endKinds.cancelled(caller));
     // Should the journal refuse now, the change travels with the next grant of the resource; after a restart the lease ends with its time.
-    else void this.#kept(caller, lease).catch(() => undefined);
+    else void this.#kept(caller, lease, granted ? 'lease_cancel' : null).catch(() => undefined);
   }
 
   async #takenOff(caller: Caller, lease: Lease, holdId: string): Promise<void> {
     try {
-      await this.#kept(caller, lease);
+      await this.#kept(caller, lease, 'lease_release');
     } catch (thrown) {
       // With the lease its last holds have gone, and this one with them.
       if (!lease.open) return this.#deps.desk.endTold(lease);
@@ -83,11 +87,12 @@ export class Holding {
   }
 
   /** The journal has the holds of what is held, of a waiter nothing. */
-  async #kept(caller: Caller, lease: Lease): Promise<void> {
+  async #kept(caller: Caller, lease: Lease, action: 'lease_release' | 'lease_cancel' | null): Promise<void> {
     // The unit of the grant is under way with the holds as they were.
     while (lease.phase === 'granting') await changeOf(lease);
     const { told, terms } = lease;
-    if (lease.phase === 'held' && terms.session !== null && told !== null) await this.#deps.ledger.kept(lease, terms.session, told, null, caller);
+    if (lease.phase !== 'held' || terms.session === null || told === null) return;
+    await this.#deps.ledger.kept(lease, terms.session, told, action, caller, action === null ? undefined : holdDetail(lease.holds.size));
   }
 }
 

@@ -3,6 +3,8 @@ interface Hold {
   open: number;
   /** How many were told of it. */
   told: number;
+  /** Its grant has a record of its own. */
+  recorded: boolean;
 }
 
 /**
@@ -26,7 +28,17 @@ export class Holds implements Iterable<string> {
 
   /** One that was told of before. */
   add(holdId: string): void {
-    this.#byId.set(holdId, { open: 0, told: 1 });
+    this.#byId.set(holdId, { open: 0, told: 1, recorded: false });
+  }
+
+  /** The grant of this hold is in the audit log, so what takes it off will be, too. */
+  granted(holdId: string): void {
+    const hold = this.#byId.get(holdId);
+    if (hold !== undefined) hold.recorded = true;
+  }
+
+  wasGranted(holdId: string): boolean {
+    return this.#byId.get(holdId)?.recorded === true;
   }
 
   delete(holdId: string): void {
@@ -35,7 +47,7 @@ export class Holds implements Iterable<string> {
 
   /** A request asks with it. */
   asked(holdId: string): void {
-    const hold = this.#byId.get(holdId) ?? { open: 0, told: 0 };
+    const hold = this.#byId.get(holdId) ?? { open: 0, told: 0, recorded: false };
     hold.open += 1;
     this.#byId.set(holdId, hold);
   }

@@ -68,12 +68,15 @@ export class LeaseLedger {
     told: { readonly mode: LeaseMode; readonly token: FencingToken },
     action: AuditAction | null,
     caller: Caller | null,
+    detail?: string,
   ): Promise<void> {
     const put = this.#leasePut(lease, session, told);
     // What it is when it travels: a change that the journal refused was taken back.
     const confirm = this.#note(lease, { op: () => this.#leasePut(lease, session, lease.told ?? told) });
     const records =
-      action === null ? [] : lease.resources.map((resource) => this.#record(lease, resource, action, told.token, caller, lease.grantedMs));
+      action === null
+        ? []
+        : lease.resources.map((resource) => this.#record(lease, resource, action, told.token, caller, lease.grantedMs, { detail }));
     // The session that was made for the lease alone has its time to live.
     const ownSession = session.terms.implied && session.stored ? [sessionPut(session)] : [];
     await this.#deps.journal.commit([put, ...ownSession, ...records]);

@@ -134,20 +134,24 @@ export class LeaseService implements LockService {
   }
 
   createSession(caller: Caller, request: { readonly ttlMs: number | null; readonly clientId: string | null }): Promise<SessionView> {
-    return this.#deps.sessionDesk.create(caller, request);
+    return this.#deps.refusals.recorded(caller, null, nobodys, () => this.#deps.sessionDesk.create(caller, request));
   }
 
   heartbeat(caller: Caller, sessionId: string): Promise<{ readonly expiresInMs: number; readonly lost: readonly string[] }> {
-    return this.#onSession(caller, sessionId, async () => this.#deps.sessionDesk.heartbeat(caller, sessionId));
+    return this.#deps.refusals.recorded(caller, null, nobodys, () =>
+      this.#sessionToldOver(caller, sessionId, () => this.#deps.sessionDesk.heartbeat(caller, sessionId)),
+    );
   }
 
   /** Idempotent, like the release of a lease: an answer that did not arrive may be asked for again. */
-  async endSession(caller: Caller, sessionId: string): Promise<void> {
-    try {
-      await this.#onSession(caller, sessionId, () => this.#deps.sessionDesk.end(caller, sessionId));
-    } catch (thrown) {
-      if (asGatewayError(thrown).code !== 'session_ended') throw thrown;
-    }
+  endSession(caller: Caller, sessionId: string): Promise<void> {
+    return this.#deps.refusals.recorded(caller, null, nobodys, async () => {
+      try {
+        await this.#sessionToldOver(caller, sessionId, () => this.#deps.sessionDesk.end(caller, sessionId));
+      } catch (thrown) {
+        if (asGatewayError(thrown).code !== 'session_ended') throw thrown;
+      }
+    });
   }
 
   /** Whose events a watch of this session tells. */
@@ -198,17 +202,6 @@ export class LeaseService implements LockService {
     });
   }
 
-  /** Somebody else's session is a refused decision about the life of leases; one that is gone is none. */
-  async #onSession<T>(caller: Caller, sessionId: string, work: () => Promise<T>): Promise<T> {
-    try {
-      return await this.#sessionToldOver(caller, sessionId, work);
-    } catch (thrown) {
-      const error = asGatewayError(thrown);
-      if (error.code === 'forbidden') await this.#deps.refusals.record(caller, error.code, { resource: null, leaseRef: null });
-      throw error;
-    }
-  }
-
   /** That a session has ended is told once it is durable; of one that is not in memory the journal may know that it ended before a restart. */
   async #sessionToldOver<T>(caller: Caller, sessionId: string | null, work: () => Promise<T>): Promise<T> {
     try {
@@ -242,6 +235,11 @@ export class LeaseService implements LockService {
     if (endedAt === null) throw refuse('lease_not_found', 'There is no such lease.');
     return { leaseRef, state: 'lost', reason: 'lost', endedAt, lease: null };
   }
+}
+
+/** A refused call about a session names no resource, and no session either: so that a thousand ids of nobody in one batch are one record. */
+function nobodys(): { readonly resource: null; readonly leaseRef: null } {
+  return { resource: null, leaseRef: null };
 }
 
 /** What a poll waits for the end of: a place in line, or an upgrade that is not granted, refused or given up as far as may be told. */

@@ -1,7 +1,7 @@
-import type { AuditAction } from '../domain/audit-record.ts';
 import type { Clock } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import type { Journal, JournalOp, RefusalLog } from '../domain/journal.ts';
+import type { LeaseEndState } from '../domain/lease.ts';
 import type { LockService } from '../domain/lock-api.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -26,27 +26,23 @@ export function countingRefusals(refusals: RefusalLog, metrics: Metrics): Refusa
   };
 }
 
-/** How a lease ended, by the action that records it. */
-const ENDINGS: Readonly<Partial<Record<AuditAction, string>>> = {
-  lease_release: 'released',
-  lease_expire: 'expired',
-  lease_break: 'broken',
-  lease_lose: 'lost',
-};
+/** How a lease that was held comes to its end. One that is cancelled was given back before anybody knew of it. */
+const ENDINGS: ReadonlySet<LeaseEndState> = new Set(['released', 'expired', 'broken', 'lost']);
 
-/** Measures how long a commit takes for whoever waits for it, and how long leases are held between their records. */
+/** Measures how long a commit takes for whoever waits for it, and how long leases are held, from the record of the grant to what ends them. */
 export function measuredJournal(journal: Journal, metrics: Metrics, clock: Clock): Journal {
   // Bounded by the leases that live: a lease that was granted before this start is in it never.
   const heldSince = new Map<string, number>();
   const note = (op: JournalOp, nowMs: number): void => {
-    if (op.op !== 'audit' || op.record.leaseRef === null) return;
-    const { action, leaseRef } = op.record;
-    if (action === 'lease_grant' && !heldSince.has(leaseRef)) heldSince.set(leaseRef, nowMs);
-    const since = heldSince.get(leaseRef);
-    const reason = ENDINGS[action];
-    if (reason === undefined || since === undefined) return;
-    heldSince.delete(leaseRef);
-    metrics.held(reason, (nowMs - since) / 1_000);
+    if (op.op === 'audit' && op.record.action === 'lease_grant') {
+      const { leaseRef } = op.record;
+      if (leaseRef !== null && !heldSince.has(leaseRef)) heldSince.set(leaseRef, nowMs);
+    }
+    // Not by the records of ends: a hold that is taken off has one, too, and its lease goes on.
+    if (op.op !== 'lease_end') return;
+    const since = heldSince.get(op.leaseRef);
+    heldSince.delete(op.leaseRef);
+    if (since !== undefined && ENDINGS.has(op.state)) metrics.held(op.state, (nowMs - since) / 1_000);
   };
   return withOwn(journal, {
     commit: async (ops) => {

@@ -130,6 +130,17 @@ describe('heartbeats in a batch', () => {
       expect(verdictOf(await gateway.client.post('/v1/sessions/heartbeats', { session_ids }))).toBe('400 invalid_request');
     expect((await gateway.client.post('/v1/sessions/heartbeats', { session_ids: Array.from({ length: 1_000 }, () => one) })).status).toBe(200);
   });
+
+  it('of a thousand that nobody has are two records of the audit log, which count them all', async () => {
+    const { client } = gateway;
+    const ids = Array.from({ length: 1_000 }, (_, i) => `s.nobody-${i}`);
+    expect((await client.with({ 'x-client-id': 'lost' }).post('/v1/sessions/heartbeats', { session_ids: ids })).status).toBe(200);
+    const records = await client.audit({ client_id: 'lost' });
+    expect(records.map(({ action, code, path }) => [action, code, path])).toEqual(
+      Array.from({ length: 2 }, () => ['lease_refuse', 'session_not_found', null]),
+    );
+    expect(records.reduce((sum, { count }) => sum + Number(count), 0)).toBe(1_000);
+  });
 });
 
 describe('with authentication', () => {

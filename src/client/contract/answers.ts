@@ -313,9 +313,9 @@ export interface AuditRecord {
   readonly count: number;
   readonly previous_hash: string;
   readonly hash: string;
-  /** Of an administrator's decision or a deadlock; null in all other records */
+  /** Of an administrator's decision, a deadlock, or a hold that was taken off; null in all other records */
   readonly detail: {
-    /** As it was given; deadlock of a deadlock. null: of a fix that needs none */
+    /** As it was given; deadlock of a deadlock. null: of a fix that needs none, and of a hold */
     readonly reason: string | null;
     /** Of a fix, carried out or refused: the finding that it was asked for */
     readonly finding_id?: string;
@@ -329,6 +329,8 @@ export interface AuditRecord {
       readonly etag_before: string | null;
       readonly etag_after: string | null;
     }[];
+    /** Of a hold that was taken off: how many are left. The lease goes on with them */
+    readonly hold_count?: number;
     /** Of a deadlock: the waits that went round */
     readonly cycle?: readonly CycleMember[];
   } | null;

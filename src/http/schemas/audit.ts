@@ -45,12 +45,15 @@ export type AuditQueryValues = Static<typeof AuditQuery>;
 
 const Detail = Type.Object(
   {
-    reason: nullableString('As it was given; deadlock of a deadlock. null: of a fix that needs none'),
+    reason: nullableString('As it was given; deadlock of a deadlock. null: of a fix that needs none, and of a hold'),
     finding_id: Type.Optional(Type.String({ description: 'Of a fix, carried out or refused: the finding that it was asked for' })),
     committed: Type.Optional(
       Type.Array(CommittedWriteBody, {
         description: `What a broken lease had written when its end took effect (of a break that is pending: when it was announced), oldest first, at most ${LIMITS.recordedWritesMax}; its lease_ref finds all of it`,
       }),
+    ),
+    hold_count: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'Of a hold that was taken off: how many are left. The lease goes on with them' }),
     ),
     cycle: Type.Optional(Type.Array(CycleMemberBody, { description: 'Of a deadlock: the waits that went round' })),
   },
@@ -85,7 +88,9 @@ export const Record = Type.Object(
     count: Type.Integer({ description: 'How many equal refusals this record stands for' }),
     previous_hash: Type.String(),
     hash: Type.String(),
-    detail: Type.Union([Detail, Type.Null()], { description: "Of an administrator's decision or a deadlock; null in all other records" }),
+    detail: Type.Union([Detail, Type.Null()], {
+      description: "Of an administrator's decision, a deadlock, or a hold that was taken off; null in all other records",
+    }),
   },
   { title: 'AuditRecord' },
 );

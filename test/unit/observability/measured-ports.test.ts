@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { AuditAction, AuditDraft } from '../../../src/domain/audit-record.ts';
 import { refuse } from '../../../src/domain/errors.ts';
-import type { Journal, RefusalLog } from '../../../src/domain/journal.ts';
+import type { Journal, JournalOp, RefusalLog } from '../../../src/domain/journal.ts';
+import type { LeaseEndState } from '../../../src/domain/lease.ts';
 import type { LockService } from '../../../src/domain/lock-api.ts';
 import { countingRefusals, measuredJournal, measuredLocks } from '../../../src/observability/measured-ports.ts';
 import { Metrics } from '../../../src/observability/metrics.ts';
@@ -40,6 +41,10 @@ describe('a measured journal', () => {
   let fake: FakeJournal;
   let journal: Journal;
   const commit = (action: AuditAction, leaseRef: string) => journal.commit([{ op: 'audit', record: draft(action, leaseRef) }]);
+  const end = (state: LeaseEndState, leaseRef: string) => {
+    const ended: JournalOp = { op: 'lease_end', leaseRef, state, reason: state, endedAt: '' };
+    return journal.commit([ended, { op: 'audit', record: draft('lease_release', leaseRef) }]);
+  };
 
   beforeEach(() => {
     fake = new FakeJournal();
@@ -60,20 +65,25 @@ describe('a measured journal', () => {
     await commit('lease_grant', 'lr_1');
     clock.advance(2_000);
     await commit('lease_grant', 'lr_1');
-    clock.advance(5_994);
-    await commit('lease_expire', 'lr_1');
-    await commit('lease_expire', 'lr_1');
+    // A hold that is taken off has a record, and ends nothing.
+    await commit('lease_release', 'lr_1');
+    clock.advance(5_991);
+    await end('expired', 'lr_1');
+    await end('expired', 'lr_1');
     const text = await metrics.text();
     expect(text).toContain('fencegate_lock_hold_seconds_sum{reason="expired"} 8');
     expect(text).toContain('fencegate_lock_hold_seconds_count{reason="expired"} 1');
   });
 
   it('says nothing about a lease whose grant it did not see, or that did not become durable', async () => {
-    await commit('lease_release', 'lr_of_an_earlier_start');
+    await end('released', 'lr_of_an_earlier_start');
     fake.rejects = true;
     await expect(commit('lease_grant', 'lr_2')).rejects.toThrow('full');
     fake.rejects = false;
-    await commit('lease_release', 'lr_2');
+    await end('released', 'lr_2');
+    await commit('lease_grant', 'lr_3');
+    // Nobody knew of it.
+    await end('cancelled', 'lr_3');
     expect(await metrics.text()).not.toContain('fencegate_lock_hold_seconds_count{');
   });
 });
