@@ -1,6 +1,7 @@
 import type { Random } from '../../domain/clock.ts';
 import { type At, at, type Descriptor } from '../descriptor.ts';
 import type { FileCalls } from '../file-calls.ts';
+import { LateRenames } from '../late-renames.ts';
 import { Litter } from '../litter.ts';
 import { draftNameOf } from './volume-names.ts';
 import { OPEN_DIRECTORY, type OwnDirectory } from './whole-file.ts';
@@ -14,6 +15,7 @@ export class IncarnationDirectory implements OwnDirectory {
   readonly name: string;
   readonly descriptor: Descriptor;
   readonly litter = new Litter();
+  readonly lateRenames = new LateRenames();
   #draftCount = 0;
   readonly #calls: FileCalls;
 

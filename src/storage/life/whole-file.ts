@@ -5,6 +5,7 @@ import type { At, Descriptor } from '../descriptor.ts';
 import { at } from '../descriptor.ts';
 import { errnoOf } from '../errno.ts';
 import type { FileCalls } from '../file-calls.ts';
+import type { LateRenames } from '../late-renames.ts';
 import type { Litter } from '../litter.ts';
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
@@ -17,6 +18,7 @@ export const OPEN_DIRECTORY = O_RDONLY | O_NOFOLLOW | constants.O_DIRECTORY;
 export interface OwnDirectory {
   readonly descriptor: Descriptor;
   readonly litter: Litter;
+  readonly lateRenames: LateRenames;
   /** For a draft of `target`; never the same twice, because what was left undone for one draft must not be done to the next. */
   draftName(target: string): string;
 }
@@ -111,7 +113,9 @@ export async function readSmall(calls: FileCalls, where: At): Promise<Buffer | n
  * The draft lies in the own incarnation directory, so a superseded process cannot rename its own record over a newer one.
  */
 export async function writeSmall(calls: FileCalls, own: OwnDirectory, target: At, bytes: Uint8Array): Promise<void> {
-  const name = own.draftName(String(target.name));
+  const record = String(target.name);
+  own.lateRenames.assertNone(record);
+  const name = own.draftName(record);
   const draft = at(own.descriptor, name);
   // Without it each write that a full disk refuses, or that hangs, would leave one.
   await own.litter.making(
@@ -123,7 +127,7 @@ export async function writeSmall(calls: FileCalls, own: OwnDirectory, target: At
         await calls.writeAll(file, bytes, 0);
         await calls.fsync(file);
       });
-      await calls.rename(draft, target);
+      await own.lateRenames.watch(record, calls.rename(draft, target));
     },
   );
   await calls.fsync(target.dir);

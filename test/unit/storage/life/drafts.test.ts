@@ -1,5 +1,8 @@
+import * as fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Descriptor } from '../../../../src/storage/descriptor.ts';
+import { LaneError } from '../../../../src/storage/errno.ts';
+import { parseStamp } from '../../../../src/storage/life/stamp.ts';
 import { startVolume } from '../../../../src/storage/life/start-volume.ts';
 import type { TokenStamp } from '../../../../src/storage/life/token-stamp.ts';
 import { EIO, FaultCalls } from '../../../support/fault-calls.ts';
@@ -90,5 +93,34 @@ describe('the draft of a record that could not be written', () => {
     });
     await writeRecord();
     expect(living.own().filter((name) => name.endsWith('.draft'))).toEqual([]);
+  });
+});
+
+describe('a rename of a record that hangs', () => {
+  it('I6: is waited for before the record is written anew, so that it never puts the older one in the place of the newer', async () => {
+    let letGo: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    let late: Promise<unknown> = Promise.resolve();
+    faults.on('rename', (real) => {
+      late = held.then(real);
+      return Promise.reject(
+        new LaneError(
+          'The volume does not answer.',
+          1_000,
+          late.then(() => undefined),
+        ),
+      );
+    });
+    faults.on('unlink', () => Promise.reject(new LaneError('The volume does not answer.', 1_000, null)));
+    await expect(writeRecord()).rejects.toMatchObject({ code: 'volume_unavailable' });
+    faults.heal();
+    await expect(writeRecord()).rejects.toMatchObject({ code: 'volume_unavailable' });
+    letGo();
+    await late;
+    await writeRecord();
+    expect(parseStamp(fs.readFileSync(living.control('stamp'))).ceiling).toBe(stamp.ceiling);
+    expect(stamp.covers(stamp.ceiling)).toBe(true);
   });
 });
