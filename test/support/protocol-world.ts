@@ -280,12 +280,9 @@ function faultsOf(world: World, options: WorldOptions): World[] {
         commit(next, one);
         one.phase = 'look';
       }, i);
-      fault((_, one) => {
-        one.phase = 'look';
-      }, i);
     }
-    // What the check after the grant found is not known: it is looked again.
-    if (process.phase === 'check') {
+    // Never carried out; or what the check after the grant found is not known: it is looked again.
+    if (process.phase === 'set' || process.phase === 'check') {
       fault((_, one) => {
         one.phase = 'look';
       }, i);
