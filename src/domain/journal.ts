@@ -44,6 +44,12 @@ export interface StoredLease {
   readonly held?: HeldSoFar;
 }
 
+/** A wait whose lease was told to its client, so that a restart, which ends it, can say whose it was. */
+export type StoredWait = Pick<
+  StoredLease,
+  'leaseId' | 'leaseRef' | 'sessionId' | 'resources' | 'mode' | 'principal' | 'clientId' | 'ttlMs' | 'priority' | 'metadata'
+> & { readonly waiting: true; readonly token: null; readonly grantedAt: null; readonly acquiredZnodePath: null };
+
 /** As of `at`. */
 export interface HeldSoFar {
   readonly ms: number;
@@ -67,14 +73,14 @@ export interface EndedLease {
   readonly state: LeaseEndState;
   readonly reason: string;
   readonly endedAt: string;
-  /** As it was held; `null` when it never was, or ended under an older program. */
-  readonly lease: StoredLease | null;
+  /** As it was held, or waited; `null` when nobody was told of it, or it ended under an older program. */
+  readonly lease: StoredLease | StoredWait | null;
 }
 
 /** Known for an hour, unless it was made for one lease. */
 export type EndedSession = Pick<StoredSession, 'principal'>;
 
-/** A lease that ended without its client's doing. */
+/** A lease that ended without its client's doing, or a wait that was lost. */
 export type LostLease = Pick<StoredLease, 'leaseId' | 'sessionId'> & Pick<EndedLease, 'endedAt'>;
 
 /** A break with a grace period, as it survives a restart: the grace goes on while no process runs. */
@@ -141,6 +147,8 @@ export type JournalOp =
       readonly retagged?: { readonly from: string; readonly to: string };
     }
   | { readonly op: 'lease_put'; readonly lease: StoredLease }
+  /** Until the `lease_put` of its grant, or its end. */
+  | { readonly op: 'wait_put'; readonly wait: StoredWait }
   | ({ readonly op: 'lease_end' } & Omit<EndedLease, 'lease'>)
   | { readonly op: 'session_put'; readonly session: StoredSession }
   | { readonly op: 'session_end'; readonly sessionRef: string }
@@ -228,6 +236,7 @@ export interface JournalStart {
   /** Of what an operation left on a volume only an unsettled one needs anything; a settled one is known for as long as its audit records are. */
   knows(operationId: string): OperationKnown;
   leases(): readonly StoredLease[];
+  waits(): readonly StoredWait[];
   sessions(): readonly StoredSession[];
   /** Ended within the hour without their clients' doing, oldest first. */
   lostLeases(): Iterable<LostLease>;

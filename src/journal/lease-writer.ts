@@ -1,5 +1,5 @@
 import type { Database, Statement } from 'better-sqlite3';
-import type { AnnouncedBreak, EndedLease, StoredLease, StoredSession } from '../domain/journal.ts';
+import type { AnnouncedBreak, EndedLease, StoredLease, StoredSession, StoredWait } from '../domain/journal.ts';
 import { toJsonText } from './json-text.ts';
 
 /** Before the key of the resource, in the names of `meta`. */
@@ -7,7 +7,7 @@ export const BREAK_PREFIX = 'break:';
 /** The first name after them. */
 export const BREAK_PREFIX_END = 'break;';
 
-/** Leases, sessions, hold-backs and announced breaks: what must be found again after a restart. */
+/** Leases, waits, sessions, hold-backs and announced breaks: what must be found again after a restart. */
 export class LeaseWriter {
   readonly #putLease: Statement<[string, string]>;
   readonly #removeLease: Statement<[string]>;
@@ -43,7 +43,7 @@ export class LeaseWriter {
     this.#removeBreak = db.prepare('DELETE FROM meta WHERE name = ?');
   }
 
-  put(lease: StoredLease): void {
+  put(lease: StoredLease | StoredWait): void {
     this.#putLease.run(lease.leaseRef, toJsonText(lease));
   }
 

@@ -1,6 +1,6 @@
 import type { Database, Statement } from 'better-sqlite3';
 import type { AuditRecord } from '../domain/audit-record.ts';
-import type { EndedLease, EndedSession, IdempotencyRow, IdempotencyScope, Mark, OperationKey, StoredAnswer, StoredLease } from '../domain/journal.ts';
+import type { EndedLease, EndedSession, IdempotencyRow, IdempotencyScope, Mark, OperationKey, StoredAnswer } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AuditRow, OF_OPERATION, recordOf } from './audit-row.ts';
 import { fromJsonText } from './json-text.ts';
@@ -52,7 +52,7 @@ export class Lookups {
     const row = this.#ended.get(leaseRef);
     if (row === undefined) return null;
     const { body, ...ended } = row;
-    return { ...ended, lease: body === null ? null : (fromJsonText(body) as StoredLease) };
+    return { ...ended, lease: body === null ? null : (fromJsonText(body) as NonNullable<EndedLease['lease']>) };
   }
 
   endedSession(sessionRef: string): EndedSession | null {

@@ -1,7 +1,7 @@
 import type { Database, Statement } from 'better-sqlite3';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
 import type { Intent } from '../domain/intent.ts';
-import type { AnnouncedBreak, JournalStart, LostLease, OperationKnown, StoredLease, StoredSession } from '../domain/journal.ts';
+import type { AnnouncedBreak, JournalStart, LostLease, OperationKnown, StoredLease, StoredSession, StoredWait } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { IntentReader } from './intent-rows.ts';
 import { InternalFacts } from './internal-facts.ts';
@@ -23,6 +23,7 @@ export class StartFacts implements JournalStart {
   readonly #meta: Statement<[string], string>;
   readonly #incarnations: Statement<[string], string>;
   readonly #leases: Statement<[], string>;
+  readonly #waits: Statement<[], string>;
   readonly #sessions: Statement<[], string>;
   readonly #lost: Statement<[], LostLease>;
   readonly #delays: Statement<[], { resourceKey: string; delayMs: number }>;
@@ -43,11 +44,12 @@ export class StartFacts implements JournalStart {
       .pluck();
     this.#meta = db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck();
     this.#incarnations = db.prepare<[string], string>('SELECT incarnation FROM incarnations WHERE volume = ? ORDER BY incarnation').pluck();
-    this.#leases = db.prepare<[], string>('SELECT body FROM leases').pluck();
+    this.#leases = db.prepare<[], string>(`SELECT body FROM leases WHERE body ->> '$.waiting' IS NULL`).pluck();
+    this.#waits = db.prepare<[], string>(`SELECT body FROM leases WHERE body ->> '$.waiting'`).pluck();
     this.#sessions = db.prepare<[], string>('SELECT body FROM sessions').pluck();
     this.#lost = db.prepare(
       `SELECT body ->> '$.leaseId' AS leaseId, body ->> '$.sessionId' AS sessionId, ended_at AS endedAt FROM ended_leases
-       WHERE state IN ('expired', 'broken', 'lost') AND body IS NOT NULL ORDER BY stored_ms`,
+       WHERE (state = 'lost' OR (state IN ('expired', 'broken') AND body ->> '$.waiting' IS NULL)) AND body IS NOT NULL ORDER BY stored_ms`,
     );
     this.#delays = db.prepare('SELECT resource_key AS resourceKey, delay_ms AS delayMs FROM lock_delays');
     this.#breaks = db.prepare<[string, string], string>('SELECT value FROM meta WHERE name >= ? AND name < ? ORDER BY name').pluck();
@@ -98,6 +100,10 @@ export class StartFacts implements JournalStart {
 
   leases(): readonly StoredLease[] {
     return this.#leases.all().map((body) => fromJsonText(body) as StoredLease);
+  }
+
+  waits(): readonly StoredWait[] {
+    return this.#waits.all().map((body) => fromJsonText(body) as StoredWait);
   }
 
   sessions(): readonly StoredSession[] {

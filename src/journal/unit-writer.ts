@@ -99,6 +99,9 @@ export class UnitWriter {
       case 'lease_put':
         this.#leases.put(op.lease);
         break;
+      case 'wait_put':
+        this.#leases.put(op.wait);
+        break;
       case 'lease_end':
         this.#leases.end(op);
         break;

@@ -13,6 +13,7 @@ import { endKinds } from './end-kinds.ts';
 import type { Holding } from './holding.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseIds } from './lease-ids.ts';
+import type { LeaseLedger } from './lease-ledger.ts';
 import type { End, Lease } from './lease-record.ts';
 import type { LockViews } from './lock-views.ts';
 import { leaseRefOf, newHoldId } from './secret-id.ts';
@@ -33,6 +34,7 @@ export interface AcquiringDeps {
   readonly views: LockViews;
   readonly converting: Converting;
   readonly holding: Holding;
+  readonly ledger: LeaseLedger;
 }
 
 /** Signs of life of a waiter whose request stays open. */
@@ -129,8 +131,8 @@ export class Acquiring {
       const undecided = lease.phase === 'granting' || (waitMs === 0 && !lease.stands);
       if (waitMs === 0 && !undecided) {
         const occupied = this.#occupied(lease);
-        // Others of the session may wait with the same lease.
-        if (lease.holds.size > 1) throw occupied;
+        // Others of the session may wait with the same lease, or have done so.
+        if (lease.holds.size > 1 || lease.waitTold) throw occupied;
         desk.withdraw(lease, occupied);
         break;
       }
@@ -143,15 +145,22 @@ export class Acquiring {
       if (waitMs === null && lease.phase === 'waiting') lease.renew(clock.monotonicMs());
       if (outcome === 'time' && lease.phase === 'waiting' && clock.monotonicMs() >= untilMs) break;
     }
-    // Whoever went before the answer leaves at once.
-    if (signal.aborted) throw signal.reason;
     // A try does not stand in line, so the length of the line is not what it is refused for.
     if (waitMs === 0 && lease.failure?.code === 'queue_full') throw this.#occupied(lease);
-    if (lease.phase === 'over') throw await this.#whyNot(lease);
-    if (!lease.holds.has(holdId)) throw ended(lease, endKinds.cancelled(null));
+    await this.#assertStands(lease, holdId, signal);
     if (lease.phase !== 'waiting') return;
     if (waitMs === null) throw ended(lease, endKinds.waitedOut());
     lease.renew(clock.monotonicMs());
+    await this.#deps.ledger.waitTold(lease);
+    desk.now();
+    await this.#assertStands(lease, holdId, signal);
+  }
+
+  async #assertStands(lease: Lease, holdId: string, signal: AbortSignal): Promise<void> {
+    // Whoever went before the answer leaves at once.
+    if (signal.aborted) throw signal.reason;
+    if (lease.phase === 'over') throw await this.#whyNot(lease);
+    if (!lease.holds.has(holdId)) throw ended(lease, endKinds.cancelled(null));
   }
 
   async #again(

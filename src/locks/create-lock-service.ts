@@ -192,6 +192,7 @@ function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts
     views,
     converting,
     holding,
+    ledger,
   });
   const renewing = new Renewing({ clock, table, ledger, gate, policy });
   const sessionDesk = new SessionDesk({ clock, random, sessions, table, desk, ledger, gate, writes: parts.writes });

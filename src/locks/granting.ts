@@ -50,7 +50,8 @@ export class Granting {
     for (;;) {
       const error = await this.#try(lease, token);
       if (error === null) return null;
-      if (!lease.announced || lease.quiet || error.code === 'outcome_unknown') {
+      const known = lease.waitTold || (lease.announced && !lease.quiet);
+      if (!known || error.code === 'outcome_unknown') {
         this.#failed(lease, error);
         return null;
       }

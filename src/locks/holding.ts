@@ -92,7 +92,7 @@ export class Holding {
     while (lease.phase === 'granting') await changeOf(lease);
     const { told, terms } = lease;
     if (lease.phase !== 'held' || terms.session === null || told === null) return;
-    await this.#deps.ledger.kept(lease, terms.session, told, action, caller, action === null ? undefined : holdDetail(lease.holds.size));
+    await this.#deps.ledger.kept(lease, terms.session, told, action, caller, { detail: holdDetail(lease.holds.size) });
   }
 }
 

@@ -176,8 +176,12 @@ export class LeaseDesk implements LeaseEvents {
 
   refused(lease: Lease, error: GatewayError): void {
     lease.failure = error;
-    this.#remove(lease);
-    lease.changed();
+    // A lease over several may be refused late, when its client knows it already.
+    if (lease.waitTold) this.end(lease, endKinds.notGranted(error.code));
+    else {
+      this.#remove(lease);
+      lease.changed();
+    }
   }
 
   deadlocked(lease: Lease, cycle: readonly DeadlockStep[]): void {
@@ -217,7 +221,8 @@ export class LeaseDesk implements LeaseEvents {
     lease.upgrade = null;
     if (end.fence && lease.told !== null) decided.fencing = this.#fence(lease, decided);
     this.#deps.table.unkey(lease);
-    if (!end.clean && lease.told !== null) lease.terms.session?.losing.add(lease);
+    const unasked = lease.told === null ? lease.waitTold && end.state === 'lost' : !end.clean;
+    if (unasked) lease.terms.session?.losing.add(lease);
   }
 
   async #fence(lease: Lease, decided: DecidedEnd): Promise<void> {

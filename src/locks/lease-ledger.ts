@@ -7,8 +7,9 @@ import type { LeaseMode } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
+import { within } from '../domain/within.ts';
 import { carriesOut, type RecordOp, withLastWord } from './last-word.ts';
-import { lastLeaseEnd, leaseEnd, leasePut, raise, sessionPut } from './lease-ops.ts';
+import { lastLeaseEnd, leaseEnd, leasePut, raise, sessionPut, waitPut } from './lease-ops.ts';
 import type { End, Lease } from './lease-record.ts';
 import type { LockAudit } from './lock-audit.ts';
 import type { Session } from './session.ts';
@@ -68,19 +69,29 @@ export class LeaseLedger {
     told: { readonly mode: LeaseMode; readonly token: FencingToken },
     action: AuditAction | null,
     caller: Caller | null,
-    detail?: string,
+    about: About = {},
   ): Promise<void> {
     const put = this.#leasePut(lease, session, told);
     // What it is when it travels: a change that the journal refused was taken back.
     const confirm = this.#note(lease, { op: () => this.#leasePut(lease, session, lease.told ?? told) });
     const records =
-      action === null
-        ? []
-        : lease.resources.map((resource) => this.#record(lease, resource, action, told.token, caller, lease.grantedMs, { detail }));
+      action === null ? [] : lease.resources.map((resource) => this.#record(lease, resource, action, told.token, caller, lease.grantedMs, about));
     // The session that was made for the lease alone has its time to live.
     const ownSession = session.terms.implied && session.stored ? [sessionPut(session)] : [];
     await this.#deps.journal.commit([put, ...ownSession, ...records]);
     confirm();
+  }
+
+  /**
+   * Its client is told that it waits. From here on a restart knows whose wait it ended. A journal that is slow, or takes nothing, costs
+   * nobody the place: then only a poll tells.
+   */
+  async waitTold(lease: Lease): Promise<void> {
+    const { session } = lease.terms;
+    if (session === null || lease.waitTold) return;
+    lease.waitTold = true;
+    const stored = this.#deps.journal.commit([waitPut(lease, session)]).catch(() => undefined);
+    await within(this.#deps.clock, LIMITS.endsAwaitedMs, stored);
   }
 
   /** An upgrade gives way to a deadlock: from here on the lease asks for nothing. */

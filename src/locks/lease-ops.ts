@@ -45,6 +45,14 @@ export function leasePut(
   return { op: 'lease_put', lease: stored };
 }
 
+/** Of a wait only what tells whose it was: nothing of it comes back. */
+export function waitPut({ terms, ttlMs }: Lease, session: Session): JournalOp {
+  const { leaseId, leaseRef, resources, mode, principal, clientId, priority, metadata } = terms;
+  const { sessionId } = session.terms;
+  const never = { token: null, grantedAt: null, acquiredZnodePath: null, waiting: true } as const;
+  return { op: 'wait_put', wait: { leaseId, leaseRef, sessionId, resources, mode, principal, clientId, ttlMs, priority, metadata, ...never } };
+}
+
 export function leaseEnd(lease: Lease): JournalOp {
   const { decided, leaseRef } = lease;
   return { op: 'lease_end', leaseRef, state: decided?.end.state ?? 'lost', reason: decided?.end.reason ?? 'lost', endedAt: decided?.endedAt ?? '' };

@@ -104,6 +104,8 @@ export class Lease implements Claim, Timed {
   stands = false;
   /** The coordinator has let it in, and the journal took the grant not yet: it is the first of those who wait. */
   grantPutOff = false;
+  /** Its client was told that it waits, and so knows it. */
+  waitTold = false;
   /** Others were told that it waits. */
   announced = false;
   readonly holds = new Holds();

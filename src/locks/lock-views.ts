@@ -69,7 +69,7 @@ export class LockViews {
     };
   }
 
-  /** A lease that ended before a restart: as it was held, as far as the journal knows. */
+  /** A lease that ended before a restart: as it was held or waited, as far as the journal knows. */
   forgotten(leaseId: string, { leaseRef, state, reason, lease }: EndedLease): LeaseView {
     return {
       leaseId,

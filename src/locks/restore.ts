@@ -1,5 +1,5 @@
 import { type Clock, monotonicMsOf, rfc3339 } from '../domain/clock.ts';
-import type { Journal, JournalOp, JournalStart, StoredLease } from '../domain/journal.ts';
+import type { Journal, JournalOp, JournalStart, StoredLease, StoredWait } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { SeatingCoordinator } from './coordinator.ts';
@@ -34,13 +34,16 @@ export interface RestoreDeps {
  * is ended as `lost`, durably. Nothing comes back when the journal is not the one that the volumes know (`comeBack` false).
  */
 export async function restoreLocks(deps: RestoreDeps, start: JournalStart, comeBack: boolean): Promise<void> {
-  const lost: StoredLease[] = [];
+  // Waits never come back.
+  const waits = start.waits();
+  const lost: (StoredLease | StoredWait)[] = [...waits];
   const carried: Promise<void>[] = [];
   const over: string[] = [];
   const { coordinator } = deps;
   if (comeBack && coordinator !== null) {
     const sessions = restoreSessions(deps, start);
     for (const { leaseId, sessionId, endedAt } of start.lostLeases()) sessions.get(sessionId)?.noteLost(leaseId, monotonicMsOf(endedAt, deps.clock));
+    for (const { leaseId, sessionId } of waits) sessions.get(sessionId)?.noteLost(leaseId, deps.clock.monotonicMs());
     // The newest token first: should two claim one resource, the older of them is over.
     const leases = [...start.leases()].sort((a, b) => (a.token < b.token ? 1 : -1));
     for (const stored of leases) {
@@ -118,7 +121,7 @@ function contested(coordinator: SeatingCoordinator<Lease>, stored: StoredLease):
   return stored.resources.some(({ key }) => coordinator.look(key)?.holders.some((other) => conflict(other.mode, stored.mode)) === true);
 }
 
-async function journalLost(deps: RestoreDeps, lost: readonly StoredLease[], sessionRefs: readonly string[]): Promise<void> {
+async function journalLost(deps: RestoreDeps, lost: readonly (StoredLease | StoredWait)[], sessionRefs: readonly string[]): Promise<void> {
   const endedAt = rfc3339(deps.clock.wallMs());
   const ops: JournalOp[] = [
     ...lost.flatMap((lease) => [
@@ -131,7 +134,7 @@ async function journalLost(deps: RestoreDeps, lost: readonly StoredLease[], sess
 }
 
 /** One record a resource. Its volume may be gone from the configuration, so nobody is asked how it was fenced. */
-function lossRecords(audit: LockAudit, { resources, principal, clientId, leaseRef, token }: StoredLease): JournalOp[] {
+function lossRecords(audit: LockAudit, { resources, principal, clientId, leaseRef, token }: StoredLease | StoredWait): JournalOp[] {
   return resources.map(({ volume, path }) => ({
     op: 'audit',
     record: {

@@ -263,6 +263,30 @@ describe('a gateway process', () => {
     120_000,
   );
 
+  it.each(['SIGTERM', 'SIGKILL'] as const)(
+    'tells of a wait that it ended: by the heartbeat of its session, by a poll, and in the audit log (%s)',
+    async (signal) => {
+      const directory = await newDirectory();
+      closing.push(() => removeDirectory(directory));
+      const { process, locks } = await processIn(directory);
+      await locks.client.lease('v/busy', { ttl_ms: 600_000 });
+      const session = await locks.session({ ttl_ms: 600_000, client_id: 'patient' });
+      const own = { session_id: session.session_id, ttl_ms: 600_000, wait_ms: 1 };
+      const waiting = jsonOf<LeaseJson>(await locks.acquire('v/busy', own));
+      expect(waiting).toMatchObject({ state: 'waiting' });
+      process.signal(signal);
+      await process.ended();
+
+      const again = await processIn(directory);
+      for (let i = 0; i < 2; i += 1) expect(jsonOf(await again.locks.heartbeat(session))).toMatchObject({ lost: [waiting.lease_id] });
+      expect(await again.locks.lease(waiting)).toMatchObject({ state: 'lost', resources: ['v/busy'], session_id: session.session_id });
+      expect(await again.locks.client.audit({ action: 'lease_lose' })).toMatchObject([
+        { resource: 'v/busy', lease_ref: waiting.lease_ref, client_id: 'patient', outcome: 'committed', fencing_token: null },
+      ]);
+    },
+    120_000,
+  );
+
   it('that is killed within the grace of a break goes on with it: nobody new gets in before the deadline, then the lease is broken', async () => {
     const directory = await newDirectory();
     closing.push(() => removeDirectory(directory));

@@ -15,6 +15,7 @@ import type {
   RefusalLog,
   StoredLease,
   StoredSession,
+  StoredWait,
 } from '../../src/domain/journal.ts';
 
 interface Unit {
@@ -32,6 +33,7 @@ export class MemoryJournal implements Journal, RefusalLog {
   readonly units: (readonly JournalOp[])[] = [];
   readonly marks = new Map<string, Mark>();
   readonly leases = new Map<string, StoredLease>();
+  readonly waits = new Map<string, StoredWait>();
   readonly ended = new Map<string, EndedLease>();
   readonly sessions = new Map<string, StoredSession>();
   readonly endedSessions = new Map<string, EndedSession>();
@@ -82,10 +84,12 @@ export class MemoryJournal implements Journal, RefusalLog {
 
   start(): JournalStart {
     const leases = [...this.leases.values()];
+    const waits = [...this.waits.values()];
     const sessions = [...this.sessions.values()];
-    const lost = [...this.ended.values()].flatMap(({ state, endedAt, lease }) =>
-      lease === null || state === 'released' || state === 'cancelled' ? [] : [{ leaseId: lease.leaseId, sessionId: lease.sessionId, endedAt }],
-    );
+    const lost = [...this.ended.values()].flatMap(({ state, endedAt, lease }) => {
+      const unasked = state === 'lost' || ((state === 'expired' || state === 'broken') && lease !== null && !('waiting' in lease));
+      return lease === null || !unasked ? [] : [{ leaseId: lease.leaseId, sessionId: lease.sessionId, endedAt }];
+    });
     const lockDelays = [...this.lockDelays].map(([resourceKey, delayMs]) => ({ resourceKey, delayMs }));
     const breaks = [...this.breaks.values()];
     let highest: FencingToken | null = null;
@@ -101,6 +105,7 @@ export class MemoryJournal implements Journal, RefusalLog {
       saidUnknown: () => false,
       knows: () => 'never',
       leases: () => leases,
+      waits: () => waits,
       sessions: () => sessions,
       lostLeases: () => lost,
       lockDelays: () => lockDelays,
@@ -193,8 +198,11 @@ export class MemoryJournal implements Journal, RefusalLog {
       for (const record of op.records) this.#append(record);
     } else if (op.op === 'break_gone') this.breaks.delete(op.resourceKey);
     else if (op.op === 'meta_put') this.meta.set(op.name, op.value);
-    else if (op.op === 'lease_put') this.leases.set(op.lease.leaseRef, op.lease);
-    else if (op.op === 'session_put') this.sessions.set(op.session.sessionRef, op.session);
+    else if (op.op === 'wait_put') this.waits.set(op.wait.leaseRef, op.wait);
+    else if (op.op === 'lease_put') {
+      this.leases.set(op.lease.leaseRef, op.lease);
+      this.waits.delete(op.lease.leaseRef);
+    } else if (op.op === 'session_put') this.sessions.set(op.session.sessionRef, op.session);
     else if (op.op === 'session_end') {
       const session = this.sessions.get(op.sessionRef);
       if (session?.implied === false) this.endedSessions.set(op.sessionRef, session);
@@ -202,8 +210,10 @@ export class MemoryJournal implements Journal, RefusalLog {
     } else if (op.op === 'lock_delay') op.delayMs === null ? this.lockDelays.delete(op.resourceKey) : this.lockDelays.set(op.resourceKey, op.delayMs);
     else if (op.op === 'lease_end') {
       const { op: _, ...ended } = op;
-      this.ended.set(op.leaseRef, { ...ended, lease: this.leases.get(op.leaseRef) ?? this.ended.get(op.leaseRef)?.lease ?? null });
+      const lease = this.leases.get(op.leaseRef) ?? this.waits.get(op.leaseRef) ?? this.ended.get(op.leaseRef)?.lease ?? null;
+      this.ended.set(op.leaseRef, { ...ended, lease });
       this.leases.delete(op.leaseRef);
+      this.waits.delete(op.leaseRef);
     }
   }
 

@@ -72,7 +72,7 @@ export interface Lease {
   readonly lease_ref: string;
   /** null for a lease over several */
   readonly resource: string | null;
-  /** Empty, and mode, session_id, priority and ttl_ms null, of a wait that ended before a restart: waits are not stored. Its id alone says that it was one */
+  /** Empty, and mode, session_id, priority and ttl_ms null, of a wait that a restart ended and the journal does not know: its id alone says that it was one */
   readonly resources: readonly string[];
   readonly mode: LeaseMode | null;
   readonly state: LeaseState;

@@ -61,7 +61,7 @@ export const AcquireBody = Type.Object(
 );
 
 const UNKNOWN =
-  'Empty, and mode, session_id, priority and ttl_ms null, of a wait that ended before a restart: waits are not stored. Its id alone says that it was one';
+  'Empty, and mode, session_id, priority and ttl_ms null, of a wait that a restart ended and the journal does not know: its id alone says that it was one';
 export const Lease = Type.Object(
   {
     lease_id: Type.String(),
@@ -132,7 +132,14 @@ export const Session = Type.Object(
   { title: 'Session' },
 );
 export const Heartbeat = Type.Object(
-  { expires_in_ms: Type.Integer(), lost: Type.Array(Type.String({ description: 'Leases of the session that ended since the last heartbeat' })) },
+  {
+    expires_in_ms: Type.Integer(),
+    lost: Type.Array(
+      Type.String({
+        description: 'Leases and waits of the session that ended within the hour without the doing of its client, again with every heartbeat',
+      }),
+    ),
+  },
   { title: 'Heartbeat' },
 );
 /** A heartbeat says nothing but that it comes. */

@@ -1,6 +1,8 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { JournalOp } from '../../../src/domain/journal.ts';
+import type { LeaseEndState } from '../../../src/domain/lease.ts';
 import { auditOp, intentOp, outcomeOp, raise, resource, token } from '../../support/journal-samples.ts';
 import { openTestJournal } from '../../support/open-journal.ts';
 import { temporaryDirectory } from '../../support/temp-directory.ts';
@@ -81,6 +83,8 @@ describe('what is stored', () => {
       grantedAt: '2026-01-01T00:00:00.000Z',
       acquiredZnodePath: null,
     } as const;
+    const { maxHoldMs: _hold, lockDelayMs: _delay, holds: _holds, ...known } = lease;
+    const wait = { ...known, leaseId: 'a wait', token: null, grantedAt: null, acquiredZnodePath: null, waiting: true } as const;
     const session = {
       sessionId: 's',
       sessionRef: 'sref',
@@ -93,6 +97,7 @@ describe('what is stored', () => {
     await first.journal.commit([
       { op: 'lease_put', lease },
       { op: 'lease_put', lease: { ...lease, leaseRef: 'ended' } },
+      ...['waits', 'granted', 'cancelled', 'lost'].map((leaseRef): JournalOp => ({ op: 'wait_put', wait: { ...wait, leaseRef } })),
       { op: 'session_put', session },
       { op: 'session_put', session: { ...session, sessionRef: 'gone' } },
       { op: 'lock_delay', resourceKey: 'demo/d', delayMs: 5_000 },
@@ -104,8 +109,18 @@ describe('what is stored', () => {
       { op: 'meta_put', name: 'gone', value: '1' },
       raise('demo/a.txt', 2n ** 63n - 1n),
     ]);
+    const end = (leaseRef: string, state: LeaseEndState): JournalOp => ({
+      op: 'lease_end',
+      leaseRef,
+      state,
+      reason: state,
+      endedAt: '2026-01-01T00:00:01.000Z',
+    });
     await first.journal.commit([
-      { op: 'lease_end', leaseRef: 'ended', state: 'expired', reason: 'expired', endedAt: '2026-01-01T00:00:01.000Z' },
+      end('ended', 'expired'),
+      { op: 'lease_put', lease: { ...lease, leaseRef: 'granted' } },
+      end('cancelled', 'expired'),
+      end('lost', 'lost'),
       { op: 'session_end', sessionRef: 'gone' },
       { op: 'lock_delay', resourceKey: 'demo/e', delayMs: null },
       { op: 'incarnation_gone', volume: 'demo', incarnation: 'i1' },
@@ -116,7 +131,16 @@ describe('what is stored', () => {
     const second = await openTestJournal(directory);
     const { start, journal } = second;
     expect(second.takeOver).toBeNull();
-    expect(start.leases()).toEqual([lease]);
+    expect(start.leases().map(({ leaseRef }) => leaseRef)).toEqual(['granted', 'ref']);
+    expect(start.leases()).toContainEqual(lease);
+    expect(start.waits()).toEqual([{ ...wait, leaseRef: 'waits' }]);
+    // A wait that ran out is its client's doing.
+    const lost = { sessionId: 's', endedAt: '2026-01-01T00:00:01.000Z' };
+    expect([...start.lostLeases()]).toEqual([
+      { ...lost, leaseId: 'secret' },
+      { ...lost, leaseId: 'a wait' },
+    ]);
+    expect(await journal.endedLease('lost')).toMatchObject({ state: 'lost', lease: { ...wait, leaseRef: 'lost' } });
     expect(start.sessions()).toEqual([session]);
     expect(start.lockDelays()).toEqual([{ resourceKey: 'demo/d', delayMs: 5_000 }]);
     expect(start.incarnations('demo')).toEqual(['i2']);

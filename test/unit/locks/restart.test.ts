@@ -94,9 +94,10 @@ describe('a restart', () => {
     await after.release(lease.leaseId);
   });
 
-  it('answers a waiter of before with lost, for an hour; an id of nobody is not found', async () => {
+  it('answers a waiter of before that the journal did not take with lost, for an hour; an id of nobody is not found', async () => {
     const lab = new LockLab();
     await lab.acquire(A);
+    lab.journal.failing = 1;
     const waiter = await lab.during(lab.acquire(A, { waitMs: 1 }), 10, 1);
     const after = await lab.restarted();
     const known = { leaseId: waiter.leaseId, leaseRef: waiter.leaseRef, state: 'lost', reason: 'lost' };
