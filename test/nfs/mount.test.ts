@@ -2,29 +2,43 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { ASYNC_IS_NOT_SEEN } from '../../src/domain/mount-facts.ts';
+import { removeDirectory, startGateway } from '../support/gateway.ts';
+import { GatewayProcess } from '../support/gateway-process.ts';
 import { get } from '../support/http-client.ts';
 import { IS_SOFT, NFS_VERSION } from '../support/nfs-control.ts';
-import { VOLUME_BASE } from '../support/volume-base.ts';
-import { volumesOpen } from '../support/volumes-open.ts';
+import { until } from '../support/until.ts';
+import { newGatewayDirectory, VOLUME_BASE } from '../support/volume-base.ts';
 
-let gateway: TestGateway;
+let gateway: GatewayProcess;
 beforeAll(async () => {
-  gateway = await startGateway();
-  await volumesOpen(gateway.url);
+  gateway = await GatewayProcess.start(newGatewayDirectory(), { environment: { FENCEGATE_LOG_LEVEL: 'info' }, outlivesTest: true });
+  await gateway.opened();
 });
 afterAll(async () => {
-  await gateway.stop();
+  await gateway.kill();
   await removeDirectory(gateway.directory);
 });
 
-it('the list of volumes tells the mount, its options as in effect, what they weaken, and what cannot be seen', async () => {
+type Warning = Readonly<Record<'option' | 'weakens' | 'remedy', string>>;
+
+/** Every line of its log with that message. */
+function logged(message: string): (Warning & { readonly volume: string })[] {
+  const lines = gateway.log.split('\n').filter((line) => line.endsWith('}'));
+  return lines.map((line) => JSON.parse(line) as Warning & { msg: string; volume: string }).filter(({ msg }) => msg === message);
+}
+
+it('the list of volumes tells the mount, its options as in effect, what they weaken with the remedy, and what cannot be seen; the log of the start does, too', async () => {
   const { volumes } = (await get(gateway.url, '/v1/admin/volumes')).json as { volumes: { mount: Record<string, unknown>; fence_level: string }[] };
   const [{ mount, fence_level: level } = { mount: {}, fence_level: '' }] = volumes;
   expect(level).toBe('incarnation');
   expect(mount).toMatchObject({ network: true, file_system: NFS_VERSION === '3' ? 'nfs' : 'nfs4', note: expect.stringContaining('async') });
   expect(mount['options']).toEqual(expect.arrayContaining([`vers=${NFS_VERSION}`, IS_SOFT ? 'soft' : 'hard']));
-  const warned = (mount['warnings'] as { option: string }[]).map(({ option }) => option);
+  const warnings = mount['warnings'] as Warning[];
+  for (const { weakens, remedy } of warnings) expect([weakens, remedy]).not.toContain('');
+  await until(() => (logged(ASYNC_IS_NOT_SEEN).length === 1 ? true : null));
+  expect(logged('a mount option weakens what the volume promises')).toMatchObject(warnings.map((warning) => ({ volume: 'v', ...warning })));
+  const warned = warnings.map(({ option }) => option);
   expect(warned.includes('soft')).toBe(IS_SOFT);
   expect(warned.includes('nolock')).toBe(NFS_VERSION === '3');
   expect(warned).toContain('lookupcache=all');
