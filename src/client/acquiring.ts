@@ -72,7 +72,7 @@ export class Acquiring {
       const done = this.#keeper.waiting(ttlMs ?? BOUNDS.leaseTtlMsDefault);
       try {
         const first = await this.#ask(acquisition, sessionId);
-        return first.lease.state === 'waiting' ? await this.#line(acquisition, first) : first;
+        return first.lease.state === 'waiting' || stillReads(acquisition, first.lease) ? await this.#line(acquisition, first) : first;
       } catch (thrown) {
         if (!isFencegateError(thrown, 'session_not_found', 'session_ended')) throw thrown;
         this.#keeper.gone(sessionId);
@@ -124,8 +124,9 @@ export class Acquiring {
         };
         // For as long as the place can still be there.
         const lease = await retrying(this.#transport, attempt, { keyed: true, signal, untilMs: clock.monotonicMs() + ttlMs });
-        if (lease.state !== 'waiting') return { lease, sentMs, fresh: false };
-        if (waitMs <= 0) throw notAcquired(lease);
+        const reads = stillReads(acquisition, lease);
+        if (lease.state !== 'waiting' && !reads) return { lease, sentMs, fresh: false };
+        if (waitMs <= 0 || (reads && lease.queue_position === null)) throw notAcquired(lease);
       }
     } catch (thrown) {
       await this.#leaveLine(leaseId, acquisition.holdId);
@@ -200,6 +201,11 @@ export class Acquiring {
   #restMs({ untilMs }: Acquisition): number {
     return untilMs === null ? Number.POSITIVE_INFINITY : Math.max(0, untilMs - this.#transport.clock.monotonicMs());
   }
+}
+
+/** The session has a reader's lease that no task of this process knows any more; asked for as the writer's it waits for the other readers. */
+function stillReads({ options }: Acquisition, { state, mode }: Lease): boolean {
+  return state === 'held' && mode === 'shared' && options.mode !== 'shared';
 }
 
 /** What the answer says is left of the longest hold, its own or the volume's. */

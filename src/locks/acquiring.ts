@@ -175,7 +175,8 @@ export class Acquiring {
     if (lease.holds.size > LIMITS.holdsPerLeaseMax)
       throw refuse('too_many_leases', `A lease has at most ${LIMITS.holdsPerLeaseMax} holds.`, { holds_max: LIMITS.holdsPerLeaseMax });
     if (lease.phase === 'held' && request.mode === 'exclusive' && lease.told?.mode === 'shared') {
-      await converting.upgradeWithin(lease, holdId, request.waitMs ?? request.maxWaitMs ?? Number.POSITIVE_INFINITY, signal);
+      // What it has meanwhile it may go on using, so the hold counts, though it waits.
+      if (await converting.upgradeWithin(caller, lease, holdId, request, signal)) return;
     } else if (request.mode === 'exclusive' && lease.mode === 'shared') {
       throw refuse('overlapping_lease', 'The session already waits for this resource in shared mode.', { lease_ref: lease.leaseRef });
     }

@@ -177,9 +177,9 @@ type Parts = ReturnType<typeof buildParts>;
 function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts: Parts) {
   const { coordination, coordinator, leaseIds, ledger, table, desk, sessions, views, refusals, events } = parts;
   const assertContact = contactAssertion(coordination);
-  const converting = new Converting({ clock, coordinator, desk, ledger, events, assertContact });
+  const converting = new Converting({ clock, coordinator, desk, table, ledger, events, assertContact });
   const gate = new ReconnectGate(clock, random);
-  const holding = new Holding({ desk, ledger });
+  const holding = new Holding({ desk, ledger, converting });
   const acquiring = new Acquiring({
     clock,
     random,

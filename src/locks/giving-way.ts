@@ -4,6 +4,7 @@ import type { Coordinator } from './coordinator.ts';
 import type { EventRing } from './event-ring.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
+import { recordUpgradeOver, upgradeOver } from './upgrade-ends.ts';
 
 export interface GivingWayDeps {
   readonly coordinator: Coordinator<Lease>;
@@ -11,12 +12,20 @@ export interface GivingWayDeps {
   readonly events: EventRing;
 }
 
-/** A deadlock that costs an upgrade, not the lease (R19): a decision like every other, durable before anybody is told (I4). */
+/** What costs an upgrade, not the lease: a deadlock (R19), a decision like every other, durable before anybody is told (I4); and its longest wait. */
 export class GivingWay {
   readonly #deps: GivingWayDeps;
 
   constructor(deps: GivingWayDeps) {
     this.#deps = deps;
+  }
+
+  /** Other readers were there for longer than whoever asked would wait. */
+  waitedOut(lease: Lease): void {
+    upgradeOver(this.#deps, lease, 'max_wait');
+    void recordUpgradeOver(this.#deps.ledger, lease, null, 'max_wait');
+    lease.failure = refuse('lock_not_acquired', 'Other readers still hold the resource.', { lease_ref: lease.leaseRef });
+    lease.changed();
   }
 
   /** Resolves when it may be told. Never rejects: what the journal refuses is what the upgrade failed with. */

@@ -112,9 +112,38 @@ export class Granting {
     return null;
   }
 
-  /** A shared lease becomes exclusive with a new token; when the journal refuses it stays what it was. */
-  async upgrade(lease: Lease, token: FencingToken): Promise<void> {
+  /**
+   * A shared lease becomes exclusive with a new token; one that never does stays what it was. A refused grant costs whoever stands in line
+   * nothing, as with a lease that waits.
+   */
+  async upgrade(lease: Lease, token: FencingToken): Promise<null> {
+    const wish = lease.upgrade;
+    const { coordinator, events } = this.#deps;
+    for (;;) {
+      const error = await this.#tryUpgrade(lease, token);
+      if (error === null) return null;
+      const inLine = wish !== null && !wish.quiet && lease.upgradeAnnounced && lease.open && lease.downgrade === null;
+      if (!inLine || !PASSING.has(error.code)) {
+        lease.failure = error;
+        events.upgradeOver(lease, error.code);
+        coordinator.downgrade(lease);
+        return null;
+      }
+      lease.upgrade = wish;
+      lease.grantPutOff = true;
+      lease.changed();
+      await this.#later();
+      // Given up meanwhile, or over with the lease.
+      if (lease.upgrade !== wish) return null;
+      lease.grantPutOff = false;
+      lease.upgrade = null;
+    }
+  }
+
+  /** @returns why it is not exclusive. */
+  async #tryUpgrade(lease: Lease, token: FencingToken): Promise<GatewayError | null> {
     const { coordinator, table, ledger, events } = this.#deps;
+    const kept = lease.upgradeKept;
     lease.pins += 1;
     try {
       await this.reserve(lease.resources, token);
@@ -122,10 +151,10 @@ export class Granting {
       table.tell(lease, { mode: 'exclusive', token });
       coordinator.tellMark(lease, token);
       events.upgraded(lease);
+      return null;
     } catch (thrown) {
-      lease.failure = asGatewayError(thrown);
-      events.upgradeOver(lease, lease.failure.code);
-      coordinator.downgrade(lease);
+      lease.upgradeKept = kept;
+      return asGatewayError(thrown);
     } finally {
       lease.pins -= 1;
     }

@@ -1,5 +1,6 @@
 import { holdDetail } from '../domain/audit-record.ts';
 import type { Caller } from '../domain/principal.ts';
+import type { Converting } from './converting.ts';
 import { endKinds } from './end-kinds.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
@@ -8,6 +9,7 @@ import type { Lease } from './lease-record.ts';
 export interface HoldingDeps {
   readonly desk: LeaseDesk;
   readonly ledger: LeaseLedger;
+  readonly converting: Pick<Converting, 'holdGone'>;
 }
 
 /** How the holds of a lease come off, one by one, while it waits as well as while it is held (R4). */
@@ -29,6 +31,7 @@ export class Holding {
     if (taken !== undefined && !lease.holds.has(taken)) return this.#earlier(lease, taken);
     if (taken === undefined || lease.holds.size === 1) return null;
     lease.holds.delete(taken);
+    this.#deps.converting.holdGone(caller, lease, taken);
     // Whoever waits with it is answered.
     if (lease.phase !== 'held' || lease.upgrading) lease.changed();
     return this.#begun(lease, taken, this.#takenOff(caller, lease, taken));
@@ -46,16 +49,17 @@ export class Holding {
   /** A request is over without an answer: nobody knows of its hold, and a lease that nobody knows of ends. */
   unanswered(caller: Caller, lease: Lease, holdId: string): void {
     const granted = lease.holds.wasGranted(holdId);
-    if (lease.holds.unanswered(holdId)) this.#unknown(caller, lease, granted);
+    if (lease.holds.unanswered(holdId)) this.#unknown(caller, lease, { holdId, granted });
   }
 
   /** The same for one whose answer did not get to its client. */
   undelivered(caller: Caller, lease: Lease, holdId: string): void {
-    if (lease.open && lease.holds.undelivered(holdId)) this.#unknown(caller, lease, true);
+    if (lease.open && lease.holds.undelivered(holdId)) this.#unknown(caller, lease, { holdId, granted: true });
   }
 
-  /** @param granted there is a record of it, and will be one of its end. */
-  #unknown(caller: Caller, lease: Lease, granted: boolean): void {
+  /** @param hold `granted`: there is a record of it, and will be one of its end. */
+  #unknown(caller: Caller, lease: Lease, { holdId, granted }: { readonly holdId: string; readonly granted: boolean }): void {
+    this.#deps.converting.holdGone(caller, lease, holdId);
     if (lease.holds.size === 0) this.#deps.desk.end(lease, endKinds.cancelled(caller));
     // Should the journal refuse now, the change travels with the next grant of the resource; after a restart the lease ends with its time.
     else void this.#kept(caller, lease, granted ? 'lease_cancel' : null).catch(() => undefined);

@@ -200,6 +200,7 @@ export class LeaseDesk implements LeaseEvents {
     if (!lease.open) return [];
     if (nowMs >= lease.deadlineMs) return [{ lease, end: endByTime(lease, nowMs) }];
     if (nowMs >= lease.waitDeadlineMs) return [{ lease, end: endKinds.waitedOut() }];
+    if (nowMs >= lease.upgradeDeadlineMs) this.#givingWay.waitedOut(lease);
     this.#deps.table.deadlines.set(lease, lease.nextCheckMs);
     return [];
   }

@@ -1,4 +1,4 @@
-import { type AuditAction, deadlockDetail } from '../domain/audit-record.ts';
+import { type AuditAction, deadlockDetail, type StoredOutcome } from '../domain/audit-record.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { DeadlockStep } from '../domain/deadlock.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
@@ -203,7 +203,7 @@ export class LeaseLedger {
     token: FencingToken | null,
     caller: Caller | null,
     sinceMs: number,
-    { code, mark, detail, operationId }: About = {},
+    { outcome, code, mark, detail, operationId }: About = {},
   ): RecordOp {
     const { principal, clientId, leaseRef } = lease.terms;
     const durationMs = Math.round(this.#deps.clock.monotonicMs() - sinceMs);
@@ -212,7 +212,7 @@ export class LeaseLedger {
       record: this.#deps.audit.draft({
         action,
         resource,
-        outcome: 'committed',
+        outcome: outcome ?? 'committed',
         code: code ?? null,
         caller,
         owner: { principal, clientId, leaseRef },
@@ -285,6 +285,7 @@ interface Unconfirmed {
 
 /** What a record says beyond what every record of a lease says. `mark` absent: the token is the mark. */
 interface About {
+  readonly outcome?: StoredOutcome;
   readonly code?: End['code'];
   readonly mark?: FencingToken | null;
   readonly detail?: string | undefined;

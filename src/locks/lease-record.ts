@@ -115,11 +115,11 @@ export class Lease implements Claim, Timed {
   pins = 0;
   decided: DecidedEnd | null = null;
   /** A shared lease asks to become exclusive. */
-  upgrade: { readonly askedMs: number; readonly askedAt: string; quiet: boolean } | null = null;
+  upgrade: { readonly askedMs: number; readonly askedAt: string; quiet: boolean; untilMs: number } | null = null;
   /** Others were told that its upgrade waits, and not yet what came of that. */
   upgradeAnnounced = false;
-  /** Who asks for its upgrade, and is to be told what became of it. */
-  readonly upgradeAskers = new Set<object>();
+  /** Who asks for its upgrade, and is to be told what became of it: open requests, and those who poll, a hold by its id. */
+  readonly upgradeAskers = new Set<object | string>();
   /** The journal says that its upgrade waits. */
   upgradeKept = false;
   /** Its upgrade waited when the gateway was restarted, and is over like every wait. */
@@ -251,8 +251,13 @@ export class Lease implements Claim, Timed {
     return this.phase === 'waiting' && this.terms.maxWaitMs !== null ? this.terms.createdMs + this.terms.maxWaitMs : Number.POSITIVE_INFINITY;
   }
 
+  /** When its upgrade waits no more; a try is answered when the coordinator has looked. */
+  get upgradeDeadlineMs(): number {
+    return this.upgrade?.quiet === false ? this.upgrade.untilMs : Number.POSITIVE_INFINITY;
+  }
+
   get nextCheckMs(): number {
-    return Math.min(this.deadlineMs, this.waitDeadlineMs);
+    return Math.min(this.deadlineMs, this.waitDeadlineMs, this.upgradeDeadlineMs);
   }
 
   /** A sign of life: of the lease, and of its session if a lease made that. */

@@ -200,11 +200,11 @@ export class LockViews {
     // As far as it may be told: whose end is not in the journal yet holds still, and whoever comes in with a unit under way waits still.
     const untold = this.#deps.table.untoldOn(look.resource.key);
     const comesIn = ({ phase, grantPutOff, told, terms }: Lease): boolean =>
-      phase === 'granting' || grantPutOff || (untold.length > 0 && (told === null || terms.session === null));
+      phase === 'granting' || (grantPutOff && phase === 'waiting') || (untold.length > 0 && (told === null || terms.session === null));
     const holders = [...new Set([...untold, ...look.holders.filter((lease) => !comesIn(lease))])];
     // One that is about to end waits for nothing more.
     const inLine = [...look.waiters()].filter((lease) => lease.phase === 'waiting' || lease.upgrading);
-    const upgrader = inLine.filter(({ upgrading }) => upgrading);
+    const upgrader = look.holders.filter(({ upgrading }) => upgrading);
     const waiters = [...new Set([...upgrader, ...look.holders.filter(comesIn), ...inLine])];
     let mark = durableMark;
     for (const { told } of holders) if (told !== null && (mark === null || told.token > mark)) mark = told.token;

@@ -13,6 +13,7 @@ import type { LockAudit } from './lock-audit.ts';
 import { sessionRefOf } from './secret-id.ts';
 import type { Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
+import { recordUpgradeOver } from './upgrade-ends.ts';
 
 export interface RestoreDeps {
   readonly clock: Clock;
@@ -55,6 +56,7 @@ export async function restoreLocks(deps: RestoreDeps, start: JournalStart, comeB
       }
       const lease = restoreLease(deps, stored, session);
       coordinator.seat(lease, stored.token);
+      if (stored.upgrading === true) carried.push(recordUpgradeOver(deps.ledger, lease, null, 'upgrade_lost'));
       // So that starts of this boot count on from here, whatever is done to the wall clock between them.
       if (stored.maxHoldMs !== null && writtenElsewhere(stored, deps.clock)) carried.push(deps.ledger.kept(lease, session, stored, null, null));
     }
@@ -113,6 +115,7 @@ function restoreLease(deps: RestoreDeps, stored: StoredLease, session: Session):
   });
   for (const hold of stored.holds) lease.holds.add(hold);
   lease.upgradeLost = stored.upgrading === true;
+  lease.upgradeKept = lease.upgradeLost;
   deps.desk.restore(lease, { mode, token: stored.token }, stored);
   return lease;
 }

@@ -183,6 +183,24 @@ describe('converting', () => {
     expect((await gateway.client.audit({ path: 'up', action: 'lease_convert' })).map(({ outcome }) => outcome)).toEqual(['committed']);
   });
 
+  it('asked for by acquiring again it is 202 with the lease as it is, is polled for like any wait, and refused when only tried', async () => {
+    const { session_id: session } = await locks.session();
+    const one = await gateway.client.lease('v/again', { mode: 'shared', session_id: session });
+    const two = await gateway.client.lease('v/again', { mode: 'shared' });
+    const ask = (waitMs: number, holdId: string) => locks.acquire('v/again', { session_id: session, wait_ms: waitMs, hold_id: holdId });
+    expect(verdictOf(await ask(0, 'try'))).toBe('409 lock_not_acquired');
+    const asked = await ask(100, 'writes');
+    expect(asked.status).toBe(202);
+    expect(asked.headers['location']).toBe(`/v1/leases/${encodeURIComponent(one.lease_id)}`);
+    expect(jsonOf(asked)).toMatchObject({ state: 'held', mode: 'shared', queue_position: 1, hold_count: 2, hold_id: 'writes' });
+    const polled = locks.lease(one, 30_000);
+    await locks.release(two);
+    const up = await polled;
+    expect(up).toMatchObject({ mode: 'exclusive', state: 'held', queue_position: null });
+    expect((await put('v/again', up)).status).toBe(201);
+    expect((await ask(100, 'writes')).status).toBe(200);
+  });
+
   it('renewing takes an empty body whatever its content type; converting without a mode changes nothing', async () => {
     const lease = await gateway.client.lease('locks/empty', { mode: 'shared' });
     for (const headers of [{}, { 'content-type': 'application/json' }, { 'content-type': 'text/plain' }]) {

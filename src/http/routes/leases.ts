@@ -29,6 +29,9 @@ import { handOver, resourceInBody } from '../write-request.ts';
 const PRIORITY_DEFAULT = 5;
 const LEASE = '/v1/leases/:lease_id';
 const state = (description: string) => ({ description, schema: Lease });
+const WAITING =
+  'Waiting. A session that holds the resource shared, and asks for it exclusive, goes on holding it so: state held, mode shared and a queue_position until the other readers have gone. ' +
+  'Then mode is exclusive and the token is new; shared without a queue_position means that it waits no more (reason).';
 const located = (description: string) => ({ ...state(description), headers: { Location: 'Of the lease' } });
 
 /** Leases: the right to write, with the token that proves it. Who may do what with a lease is judged by the lock service. */
@@ -48,7 +51,7 @@ function acquireRoute(app: TypedApp, { deps }: RouteOptions): void {
         description:
           'A 503 outcome_unknown has a lease_id: the journal failed in the commit of the grant. Once the gateway was started again, GET /v1/leases/{id} with it is the lease, or 404: it was not granted.',
         body: AcquireBody,
-        response: answers({ 200: located('Held again: re-entrant'), 201: located('Held'), 202: located('Waiting') }, [
+        response: answers({ 200: located('Held again: re-entrant'), 201: located('Held'), 202: located(WAITING) }, [
           ...LEASE_CODES,
           'invalid_path',
           'volume_not_found',
@@ -71,7 +74,8 @@ function acquireRoute(app: TypedApp, { deps }: RouteOptions): void {
       const caller = callerOf(request, acquire.clientId);
       handOver(request);
       const { lease, created } = await deps.locks.acquire(caller, acquire, requestSignal(reply.raw, deps.deadline));
-      reply.code(lease.state === 'waiting' ? 202 : created ? 201 : 200).header('location', `/v1/leases/${encodeURIComponent(lease.leaseId)}`);
+      const waits = lease.state === 'waiting' || (acquire.mode === 'exclusive' && lease.mode === 'shared');
+      reply.code(waits ? 202 : created ? 201 : 200).header('location', `/v1/leases/${encodeURIComponent(lease.leaseId)}`);
       return leaseJson(lease);
     },
   );

@@ -21,9 +21,9 @@ async function twoReaders(lab: LockLab) {
 }
 
 /** Acquires again as the writer, until it is ended by `leave`. */
-function upgrading(lab: LockLab, sessionId: string, holdId: string, waitMs: number | null = null) {
+function upgrading(lab: LockLab, sessionId: string, holdId: string, waitMs: number | null = null, maxWaitMs: number | null = null) {
   const gone = new AbortController();
-  const answer = lab.acquire(A, { sessionId, holdId, waitMs, ...LONG }, anybody, gone.signal);
+  const answer = lab.acquire(A, { sessionId, holdId, waitMs, maxWaitMs, ...LONG }, anybody, gone.signal);
   const ended = answer.then(
     ({ mode }) => mode,
     (thrown: Error & { code?: string }) => thrown.code ?? thrown.message,
@@ -37,7 +37,7 @@ describe.each(COORDINATORS)('an upgrade that several requests of a session ask f
     const { sessionId, mine, other } = await twoReaders(lab);
     expect(await convert(lab, mine.leaseId, 'exclusive')).toMatchObject({ mode: 'shared', queuePosition: 1 });
     expect(await lab.during(upgrading(lab, sessionId, 'try', 0).ended, 100, 10)).toBe('lock_not_acquired');
-    expect(await lab.during(upgrading(lab, sessionId, 'short', 50).ended, 500, 10)).toBe('lock_not_acquired');
+    expect(await lab.during(upgrading(lab, sessionId, 'short', null, 50).ended, 500, 10)).toBe('lock_not_acquired');
     const gone = upgrading(lab, sessionId, 'gone');
     await settle();
     gone.leave();
@@ -52,7 +52,7 @@ describe.each(COORDINATORS)('an upgrade that several requests of a session ask f
   it('goes on until the last of them has gone, and is given up with it', async () => {
     const lab = new LockLab();
     const { sessionId, mine } = await twoReaders(lab);
-    const [one, two] = [upgrading(lab, sessionId, 'u1', 1_000), upgrading(lab, sessionId, 'u2', 8_000)];
+    const [one, two] = [upgrading(lab, sessionId, 'u1', null, 1_000), upgrading(lab, sessionId, 'u2', null, 8_000)];
     expect(await lab.during(one.ended, 2_000)).toBe('lock_not_acquired');
     expect(await lab.lease(mine.leaseId)).toMatchObject({ mode: 'shared', queuePosition: 1, holdCount: 2 });
     two.leave();

@@ -125,7 +125,8 @@ describe.each(COORDINATORS)('a watch ($coordinator)', ({ LockLab }) => {
     };
     const convert = (leaseId: string, mode: 'shared' | 'exclusive') =>
       lab.locks.service.convert(anybody, leaseId, mode, new AbortController().signal);
-    const again = (sessionId: string, waitMs: number) => lab.during(lab.acquire(A, { sessionId, waitMs }), 500, 10).catch(() => undefined);
+    const again = (sessionId: string, maxWaitMs: number | null) =>
+      lab.during(lab.acquire(A, { sessionId, waitMs: maxWaitMs, maxWaitMs }), 500, 10).catch(() => undefined);
 
     const granted = async (mine: string, other: string): Promise<void> => {
       await convert(mine, 'exclusive');
@@ -138,7 +139,7 @@ describe.each(COORDINATORS)('a watch ($coordinator)', ({ LockLab }) => {
     };
     expect(await upgrades(givenUp)).toEqual(['waiting shared upgrade', 'converted shared upgrade_given_up']);
     const ranOut = (_mine: string, _other: string, sessionId: string) => again(sessionId, 50);
-    expect(await upgrades(ranOut)).toEqual(['waiting shared upgrade', 'converted shared upgrade_given_up']);
+    expect(await upgrades(ranOut)).toEqual(['waiting shared upgrade', 'converted shared max_wait']);
     expect(await upgrades((_mine, _other, sessionId) => again(sessionId, 0))).toEqual([]);
     const ended = async (mine: string): Promise<void> => {
       await convert(mine, 'exclusive');
@@ -153,8 +154,17 @@ describe.each(COORDINATORS)('a watch ($coordinator)', ({ LockLab }) => {
       lab.journal.failing = 2;
       lab.journal.release();
       await released.catch(() => undefined);
+      await lab.clock.advanceAsync(1_000);
     };
-    expect(await upgrades(refusedByJournal)).toEqual(['waiting shared upgrade', 'converted shared journal_unavailable']);
+    expect(await upgrades(refusedByJournal)).toEqual(['waiting shared upgrade', 'converted exclusive null']);
+    const refused = async (mine: string, other: string): Promise<void> => {
+      await convert(mine, 'exclusive');
+      lab.reserveGate = () => Promise.reject(new RangeError('beyond the last number'));
+      await lab.release(other);
+      await settle();
+      lab.reserveGate = async () => undefined;
+    };
+    expect(await upgrades(refused)).toEqual(['waiting shared upgrade', 'converted shared internal']);
     const stopped = async (mine: string): Promise<void> => {
       await convert(mine, 'exclusive');
       await lab.locks.endAll('shutdown', null);
