@@ -1,4 +1,4 @@
-import type { CommittedWrite } from './audit-record.ts';
+import type { CommittedWrites } from './audit-record.ts';
 import type { FencingToken } from './fencing-token.ts';
 import type { CoordinatorReadiness, VolumeReadiness } from './health.ts';
 import type { LeaseMode } from './lease.ts';
@@ -16,7 +16,7 @@ export interface BrokenLease {
   readonly fencingToken: FencingToken;
   /** Names its break in the audit log and among the operations; `null` when something else was ending it, or a token-less write has it. */
   readonly operationId: string | null;
-  readonly committed: readonly CommittedWrite[];
+  readonly committed: CommittedWrites;
 }
 
 export interface BreakReport {

@@ -74,12 +74,20 @@ export interface CommittedWrite {
   readonly etagAfter: string | null;
 }
 
+/** What a lease wrote, oldest first. `truncated`: there is more than is listed. */
+export interface CommittedWrites {
+  readonly writes: readonly CommittedWrite[];
+  readonly truncated: boolean;
+}
+
 /**
  * What an administrator's decision has beside the fields of every record, as it is stored and shown: the reason given and, of a lease
  * that is broken, what it had written when that was decided.
  */
-export function auditDetail(reason: string, committed?: readonly CommittedWrite[]): string {
-  const writes = committed?.slice(0, LIMITS.recordedWritesMax).map(({ operationId, action, resource, at, etagBefore, etagAfter }) => ({
+export function auditDetail(reason: string, committed?: CommittedWrites): string {
+  if (committed === undefined) return JSON.stringify({ reason });
+  const listed = committed.writes.slice(0, LIMITS.recordedWritesMax);
+  const writes = listed.map(({ operationId, action, resource, at, etagBefore, etagAfter }) => ({
     operation_id: operationId,
     action,
     resource,
@@ -87,7 +95,8 @@ export function auditDetail(reason: string, committed?: readonly CommittedWrite[
     etag_before: etagBefore,
     etag_after: etagAfter,
   }));
-  return JSON.stringify(writes === undefined ? { reason } : { reason, committed: writes });
+  const truncated = committed.truncated || committed.writes.length > listed.length;
+  return JSON.stringify({ reason, committed: writes, committed_truncated: truncated });
 }
 
 /** Which finding a fix was asked for, also when it was refused: of one that is gone nothing else tells. */

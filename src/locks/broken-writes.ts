@@ -1,5 +1,5 @@
 import type { BrokenLease } from '../domain/administration.ts';
-import { auditDetail, type CommittedWrite } from '../domain/audit-record.ts';
+import { auditDetail, type CommittedWrites } from '../domain/audit-record.ts';
 import type { Journal } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Lease } from './lease-record.ts';
@@ -17,8 +17,16 @@ export class BrokenWrites {
     const found = holders.map(async (lease): Promise<BrokenLease[]> => {
       const { leaseRef, clientId, told } = lease;
       if (told === null) return [];
-      const committed = await this.#committed(leaseRef);
-      return [{ leaseRef, clientId, mode: told.mode, fencingToken: told.token, operationId: operationOf(lease), committed }];
+      return [
+        {
+          leaseRef,
+          clientId,
+          mode: told.mode,
+          fencingToken: told.token,
+          operationId: operationOf(lease),
+          committed: await this.#committed(leaseRef),
+        },
+      ];
     });
     return (await Promise.all(found)).flat();
   }
@@ -33,15 +41,16 @@ export class BrokenWrites {
     return auditDetail(reason, await this.#committed(leaseRef).catch(() => undefined));
   }
 
-  async #committed(leaseRef: string): Promise<readonly CommittedWrite[]> {
-    const { records } = await this.#journal.audit(
+  async #committed(leaseRef: string): Promise<CommittedWrites> {
+    const { records, nextCursor } = await this.#journal.audit(
       { leaseRef, outcome: 'committed' },
       { order: 'asc', limit: LIMITS.brokenLeaseWritesMax, cursor: null },
     );
-    return records.flatMap(({ operationId, action, volume, path, at, etagBefore, etagAfter }) =>
+    const writes = records.flatMap(({ operationId, action, volume, path, at, etagBefore, etagAfter }) =>
       operationId === null || volume === null || action === 'lease_break'
         ? []
         : [{ operationId, action, resource: `${volume}/${path ?? ''}`, at, etagBefore, etagAfter }],
     );
+    return { writes, truncated: nextCursor !== null };
   }
 }

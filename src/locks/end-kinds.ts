@@ -94,8 +94,9 @@ export const endKinds = {
   }),
 };
 
-/** Why the time of a lease is up at `nowMs`. A session that was made for it, and ends when it does, is not worth telling of. */
-export function endByTime({ holdDeadlineMs, ownDeadlineMs, terms: { session } }: Lease, nowMs: number): End {
+/** Why the time of a lease is up at `nowMs`, or `null`. A session that was made for it, and ends when it does, is not worth telling of. */
+export function endByTime({ deadlineMs, waitDeadlineMs, holdDeadlineMs, ownDeadlineMs, terms: { session } }: Lease, nowMs: number): End | null {
+  if (nowMs < deadlineMs) return nowMs < waitDeadlineMs ? null : endKinds.waitedOut();
   if (nowMs >= holdDeadlineMs) return endKinds.maxHold();
   if (session === null || nowMs < session.deadlineMs) return endKinds.expired();
   return session.terms.implied && nowMs >= ownDeadlineMs ? endKinds.expired() : endKinds.sessionExpired();

@@ -62,8 +62,7 @@ export class LeaseDesk implements LeaseEvents {
     const over: Ending[] = [];
     const { deadlines } = this.#deps.table;
     for (let due = deadlines.takeDue(nowMs); due !== null; due = deadlines.takeDue(nowMs)) {
-      if (due.kind === 'lease') over.push(...this.#judgeLease(due, nowMs));
-      else over.push(...this.#judgeSession(due, nowMs));
+      over.push(...(due.kind === 'lease' ? this.#judgeLease(due, nowMs) : this.#judgeSession(due, nowMs)));
     }
     this.#sweeping = false;
     if (over.length > 0) this.decide(over);
@@ -198,8 +197,8 @@ export class LeaseDesk implements LeaseEvents {
 
   #judgeLease(lease: Lease, nowMs: number): Ending[] {
     if (!lease.open) return [];
-    if (nowMs >= lease.deadlineMs) return [{ lease, end: endByTime(lease, nowMs) }];
-    if (nowMs >= lease.waitDeadlineMs) return [{ lease, end: endKinds.waitedOut() }];
+    const end = endByTime(lease, nowMs);
+    if (end !== null) return [{ lease, end }];
     if (nowMs >= lease.upgradeDeadlineMs) this.#givingWay.waitedOut(lease);
     this.#deps.table.deadlines.set(lease, lease.nextCheckMs);
     return [];

@@ -187,7 +187,9 @@ test('administration answers in the words of the contract', async () => {
     state: 'broken',
     high_water_mark: '9',
     deadline: null,
-    leases: [{ lease_ref: 'lr_1', client_id: null, mode: 'exclusive', fencing_token: '8', operation_id: 'op_2', committed: [] }],
+    leases: [
+      { lease_ref: 'lr_1', client_id: null, mode: 'exclusive', fencing_token: '8', operation_id: 'op_2', committed: [], committed_truncated: false },
+    ],
   });
   await api().post('/v1/admin/locks/break').send({ resource: 'demo/a.txt', reason: 'stuck', grace_ms: 5_000 }).expect(202);
   await api().post('/v1/admin/locks/break').send({ resource: 'demo/a.txt' }).expect(400);

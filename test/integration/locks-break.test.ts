@@ -40,6 +40,7 @@ describe('a break', () => {
           fencing_token: stuck.fencing_token,
           operation_id: expect.stringMatching(/^op_/),
           committed: [],
+          committed_truncated: false,
         },
       ],
     });
@@ -82,7 +83,7 @@ describe('a break', () => {
     ]);
     // The record says the same, and why.
     const [record] = await gateway.client.audit({ action: 'lease_break', path: 'harm' });
-    expect(record?.['detail']).toEqual({ reason: expect.any(String), committed: leases[0]?.committed });
+    expect(record?.['detail']).toEqual({ reason: expect.any(String), committed: leases[0]?.committed, committed_truncated: false });
     expect(verdictOf(await put('v/harm', lease))).toBe('412 stale_token');
   });
 

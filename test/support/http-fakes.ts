@@ -187,7 +187,16 @@ export function fakeDeps(settings: Partial<HttpSettings> = {}): FakeDeps {
         state: graceMs === 0 ? 'broken' : 'breaking',
         highWaterMark: fencingToken(9n),
         deadline: null,
-        leases: [{ leaseRef: 'lr_1', clientId: null, mode: 'exclusive', fencingToken: fencingToken(8n), operationId: 'op_2', committed: [] }],
+        leases: [
+          {
+            leaseRef: 'lr_1',
+            clientId: null,
+            mode: 'exclusive',
+            fencingToken: fencingToken(8n),
+            operationId: 'op_2',
+            committed: { writes: [], truncated: false },
+          },
+        ],
       }),
       doctor: async () => ({
         at: '2026-01-01T00:00:00.000Z',

@@ -134,11 +134,15 @@ export class MemoryJournal implements Journal, RefusalLog {
   async operation(): Promise<OperationView | null> {
     return null;
   }
-  async audit({ leaseRef, outcome }: AuditFilter): Promise<AuditPage> {
+  async audit({ leaseRef, outcome, action }: AuditFilter, { order, limit }: Parameters<Journal['audit']>[1]): Promise<AuditPage> {
     const records = this.records.filter(
-      (r) => (leaseRef === undefined || r.leaseRef === leaseRef) && (outcome === undefined || r.outcome === outcome),
+      (r) =>
+        (leaseRef === undefined || r.leaseRef === leaseRef) &&
+        (outcome === undefined || r.outcome === outcome) &&
+        (action === undefined || r.action === action),
     );
-    return { records, nextCursor: null };
+    if (order === 'desc') records.reverse();
+    return { records: records.slice(0, limit), nextCursor: records.length > limit ? 'more' : null };
   }
   async *auditStream(): AsyncGenerator<AuditRecord> {
     yield* this.records;

@@ -313,9 +313,9 @@ export interface AuditRecord {
   readonly count: number;
   readonly previous_hash: string;
   readonly hash: string;
-  /** Of an administrator's decision, a deadlock, or a hold that was taken off; null in all other records */
+  /** Of an administrator's decision, a deadlock, a hold that was taken off, or an upgrade that waited and was not granted; null in all other records */
   readonly detail: {
-    /** As it was given; deadlock of a deadlock. null: of a fix that needs none, and of a hold */
+    /** As it was given; deadlock of a deadlock; why an upgrade was not granted. null: of a fix that needs none, and of a hold */
     readonly reason: string | null;
     /** Of a fix, carried out or refused: the finding that it was asked for */
     readonly finding_id?: string;
@@ -329,6 +329,8 @@ export interface AuditRecord {
       readonly etag_before: string | null;
       readonly etag_after: string | null;
     }[];
+    /** Beside committed. True: it had written more */
+    readonly committed_truncated?: boolean;
     /** Of a hold that was taken off: how many are left. The lease goes on with them */
     readonly hold_count?: number;
     /** Of a deadlock: the waits that went round */
@@ -401,6 +403,7 @@ export interface BreakReport {
     readonly fencing_token: string;
     /** Of the break: finds its records, and what came of it at /v1/operations; null when the lease was being ended already */
     readonly operation_id: string | null;
+    /** What it had written, oldest first */
     readonly committed: readonly {
       readonly operation_id: string;
       readonly action: string;
@@ -410,6 +413,8 @@ export interface BreakReport {
       readonly etag_before: string | null;
       readonly etag_after: string | null;
     }[];
+    /** True: it had written more; GET /v1/audit?lease_ref= lists all of it */
+    readonly committed_truncated: boolean;
   }[];
 }
 

@@ -254,7 +254,7 @@ function breakJson(report: BreakReport): Static<typeof BreakAnswer> {
       mode: lease.mode,
       fencing_token: lease.fencingToken.toString(),
       operation_id: lease.operationId,
-      committed: lease.committed.map((write) => ({
+      committed: lease.committed.writes.map((write) => ({
         operation_id: write.operationId,
         action: write.action,
         resource: write.resource,
@@ -262,6 +262,7 @@ function breakJson(report: BreakReport): Static<typeof BreakAnswer> {
         etag_before: write.etagBefore,
         etag_after: write.etagAfter,
       })),
+      committed_truncated: lease.committed.truncated,
     })),
   };
 }

@@ -40,7 +40,8 @@ export const BreakAnswer = Type.Object({
       operation_id: nullableString(
         'Of the break: finds its records, and what came of it at /v1/operations; null when the lease was being ended already',
       ),
-      committed: Type.Array(CommittedWriteBody),
+      committed: Type.Array(CommittedWriteBody, { description: 'What it had written, oldest first' }),
+      committed_truncated: Type.Boolean({ description: 'True: it had written more; GET /v1/audit?lease_ref= lists all of it' }),
     }),
   ),
 });

@@ -45,13 +45,14 @@ export type AuditQueryValues = Static<typeof AuditQuery>;
 
 const Detail = Type.Object(
   {
-    reason: nullableString('As it was given; deadlock of a deadlock. null: of a fix that needs none, and of a hold'),
+    reason: nullableString('As it was given; deadlock of a deadlock; why an upgrade was not granted. null: of a fix that needs none, and of a hold'),
     finding_id: Type.Optional(Type.String({ description: 'Of a fix, carried out or refused: the finding that it was asked for' })),
     committed: Type.Optional(
       Type.Array(CommittedWriteBody, {
         description: `What a broken lease had written when its end took effect (of a break that is pending: when it was announced), oldest first, at most ${LIMITS.recordedWritesMax}; its lease_ref finds all of it`,
       }),
     ),
+    committed_truncated: Type.Optional(Type.Boolean({ description: 'Beside committed. True: it had written more' })),
     hold_count: Type.Optional(
       Type.Integer({ minimum: 1, description: 'Of a hold that was taken off: how many are left. The lease goes on with them' }),
     ),
@@ -89,7 +90,8 @@ export const Record = Type.Object(
     previous_hash: Type.String(),
     hash: Type.String(),
     detail: Type.Union([Detail, Type.Null()], {
-      description: "Of an administrator's decision, a deadlock, or a hold that was taken off; null in all other records",
+      description:
+        "Of an administrator's decision, a deadlock, a hold that was taken off, or an upgrade that waited and was not granted; null in all other records",
     }),
   },
   { title: 'AuditRecord' },

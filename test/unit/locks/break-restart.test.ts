@@ -230,6 +230,6 @@ describe('the record of a break with a grace period', () => {
     const lab = new LockLab();
     await lab.acquire(A, { ttlMs: 600_000 });
     await lab.locks.breakLock(anybody, ask(600_000));
-    expect((await lab.locks.breakLock(anybody, ask(0))).leases[0]?.committed).toEqual([]);
+    expect((await lab.locks.breakLock(anybody, ask(0))).leases[0]?.committed.writes).toEqual([]);
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { COORDINATORS } from '../../support/coordinators.ts';
 import { settle } from '../../support/fake-clock.ts';
 import { anybody, callerOf, never, resource, tokenOf } from '../../support/lock-lab.ts';
@@ -24,7 +25,7 @@ describe.each(COORDINATORS)('breaking a lock ($coordinator)', ({ LockLab }) => {
           mode: 'exclusive',
           fencingToken: lease.fencingToken,
           operationId: expect.any(String),
-          committed: [],
+          committed: { writes: [], truncated: false },
         },
       ],
     });
@@ -53,10 +54,31 @@ describe.each(COORDINATORS)('breaking a lock ($coordinator)', ({ LockLab }) => {
       { op: 'audit', record: { ...grant, outcome: 'committed', action: 'put', operationId: 'op-1', etagBefore: '"1"', etagAfter: '"2"' } },
     ]);
     const report = await lab.locks.breakLock(root, ask());
-    expect(report.leases[0]?.committed).toEqual([
-      { operationId: 'op-1', action: 'put', resource: 'vol/a', at: grant.at, etagBefore: '"1"', etagAfter: '"2"' },
-    ]);
+    expect(report.leases[0]?.committed).toEqual({
+      writes: [{ operationId: 'op-1', action: 'put', resource: 'vol/a', at: grant.at, etagBefore: '"1"', etagAfter: '"2"' }],
+      truncated: false,
+    });
     expect(report.leases[0]?.leaseRef).toBe(lease.leaseRef);
+  });
+
+  it('says when it had committed more than is listed, in the answer and in the record, whose list is shorter', async () => {
+    for (const [count, truncated] of [
+      [LIMITS.recordedWritesMax, [false, false]],
+      [LIMITS.recordedWritesMax + 1, [false, true]],
+      [LIMITS.brokenLeaseWritesMax + 1, [true, true]],
+    ] as const) {
+      const lab = new LockLab();
+      await lab.acquire(A);
+      const [grant] = lab.journal.records;
+      if (grant === undefined) throw new Error('no record');
+      for (let i = 0; i < count; i += 1)
+        await lab.journal.commit([{ op: 'audit', record: { ...grant, outcome: 'committed', action: 'put', operationId: `op-${i}` } }]);
+      const report = await lab.locks.breakLock(root, ask());
+      const record = lab.journal.records.find(({ action }) => action === 'lease_break');
+      const { committed, committed_truncated: cut } = JSON.parse(record?.detail ?? '');
+      expect([report.leases[0]?.committed.truncated, cut]).toEqual(truncated);
+      expect(committed.length).toBe(LIMITS.recordedWritesMax);
+    }
   });
 
   it('with a grace period lets the holder finish, lets nobody new in, then breaks', async () => {
