@@ -1,6 +1,7 @@
-import { type Bounds, outOfBounds } from '../domain/bounds.ts';
+import { outOfBounds } from '../domain/bounds.ts';
 import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { Issue } from './validator.ts';
 
 /**
  * What the framework, its plugins and the HTTP parser throw, put into words of the contract. Their own messages may carry
@@ -49,7 +50,8 @@ function invalidFields(issues: readonly unknown[], context: unknown): GatewayErr
   const where = context === 'querystring' ? 'query' : typeof context === 'string' ? context : 'request';
   const first = errors[0];
   const field = first?.pointer.slice(1) ?? '';
-  const { bounds } = issues[0] as { readonly bounds?: Bounds };
+  const { bounds, refusedAs } = issues[0] as Pick<Issue, 'bounds' | 'refusedAs'>;
+  if (refusedAs !== undefined) return new GatewayError(refusedAs.code, { detail: refusedAs.detail, members: { errors } });
   if (bounds !== undefined) return outOfBounds(field, bounds, { errors });
   const detail = first === undefined ? 'is not valid' : `${field === '' ? '' : `${field}: `}${first.detail}`;
   return new GatewayError('invalid_request', { detail: `The ${where} is not valid: ${detail}.`, members: { errors } });

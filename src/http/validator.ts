@@ -3,6 +3,7 @@ import { TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox
 import { Value } from '@sinclair/typebox/value';
 import type { FastifySchemaCompiler, FastifyServerOptions } from 'fastify';
 import type { Bounds } from '../domain/bounds.ts';
+import { OF_WRONG_LENGTH, type WrongLength } from './schemas/common.ts';
 
 /** Validates requests by the schemas that also make the OpenAPI document. Text of URLs and headers is converted, JSON bodies are not. */
 const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
@@ -33,14 +34,18 @@ type CompilersFactory = NonNullable<NonNullable<FastifyServerOptions['schemaCont
 /** In the place of the framework's own, which is then not even loaded; its types know no other. */
 export const buildValidator = (() => validatorCompiler) as unknown as NonNullable<CompilersFactory['buildValidator']>;
 
-interface Issue {
+export interface Issue {
   readonly message: string;
   readonly instancePath: string;
   /** Of a whole number that lies outside of them. */
   readonly bounds?: Bounds;
+  /** Of a text with rules of its own. */
+  readonly refusedAs?: WrongLength;
 }
 
 const OUT_OF_BOUNDS: ReadonlySet<ValueErrorType> = new Set([ValueErrorType.IntegerMinimum, ValueErrorType.IntegerMaximum]);
+
+const WRONG_LENGTH: ReadonlySet<ValueErrorType> = new Set([ValueErrorType.StringMinLength, ValueErrorType.StringMaxLength]);
 
 /** Of a union that nothing fits, what is said is why its first form does not: "Expected union value" helps nobody. */
 function issueOf(error: ValueError): Issue {
@@ -53,6 +58,11 @@ function issueOf(error: ValueError): Issue {
   const [min, max]: unknown[] = [error.schema['minimum'], error.schema['maximum']];
   if (OUT_OF_BOUNDS.has(error.type) && typeof min === 'number' && typeof max === 'number')
     return { message: `lies between ${min} and ${max}`, instancePath: error.path, bounds: { min, max } };
+  const refusedAs: unknown = Reflect.get(error.schema, OF_WRONG_LENGTH);
+  if (WRONG_LENGTH.has(error.type) && refusedAs !== undefined) {
+    const { detail } = refusedAs as WrongLength;
+    return { message: detail, instancePath: error.path, refusedAs: refusedAs as WrongLength };
+  }
   return { message: error.message, instancePath: error.path };
 }
 

@@ -85,7 +85,8 @@ function checkTtl(ttlMs: number, minMs: number, maxMs: number): number {
 function maxHold(wanted: number | null, policies: readonly LeasePolicy[]): number | null {
   const allowed = policies.flatMap(({ maxHoldMs }) => (maxHoldMs === null ? [] : [maxHoldMs]));
   const maxMs = allowed.length === 0 ? Number.MAX_SAFE_INTEGER : Math.min(...allowed);
-  if (wanted !== null) bounded('max_hold_ms', wanted, 1, maxMs);
+  // Shorter than any lease, it would be over before its holder has done anything.
+  if (wanted !== null) bounded('max_hold_ms', wanted, LIMITS.leaseTtlMsMin, maxMs);
   return wanted ?? (allowed.length === 0 ? null : maxMs);
 }
 

@@ -128,7 +128,7 @@ test('the bounds of a number are those that it is refused for', () => {
   expect(told).toEqual([
     ['wait_ms', 0, 60_000],
     ['max_wait_ms', 1, Number.MAX_SAFE_INTEGER],
-    ['max_hold_ms', 1, Number.MAX_SAFE_INTEGER],
+    ['max_hold_ms', 1_000, Number.MAX_SAFE_INTEGER],
     ['lock_delay_ms', 0, 3_600_000],
     ['priority', 0, 9],
   ]);

@@ -413,7 +413,8 @@ describe('every refusal has its status and the code of HTTP', () => {
     [{ wait_blocking: true, wait_limit_ms: -1 }, 'wait_limit_ms lies between 0 and 9007199254740991.'],
     [{ wait_blocking: true, wait_limit_ms: '9223372036854775807' }, 'wait_limit_ms lies between 0 and 9007199254740991.'],
     [{ lock_delay_ms: -1 }, 'lock_delay_ms lies between 0 and 3600000.'],
-    [{ max_hold_ms: 0 }, 'max_hold_ms lies between 1 and 9007199254740991.'],
+    [{ max_hold_ms: 999 }, 'max_hold_ms lies between 1000 and 9007199254740991.'],
+    [{ resource_path: `v/${'x/'.repeat(2_500)}x` }, 'The path is over 4096 bytes.'],
     [{ priority: 10 }, 'priority lies between 0 and 9.'],
   ])('names the fields of the message: %o', async (wrong, details) => {
     const thrown: unknown = await client.acquire({ resource_path: 'v/a', ...wrong }).catch((error: ServiceError) => error);

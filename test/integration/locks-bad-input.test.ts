@@ -23,7 +23,8 @@ describe('numbers outside their bounds are 400 and name them', () => {
     [{ ttl_ms: 3_600_001 }, 'ttl_out_of_range', { min_ms: 1_000, max_ms: 3_600_000 }],
     [{ ttl_ms: 4_999, resource: 'strict/a' }, 'ttl_out_of_range', { min_ms: 5_000, max_ms: 10_000 }],
     [{ ttl_ms: 10_001, resource: 'strict/a' }, 'ttl_out_of_range', { min_ms: 5_000, max_ms: 10_000 }],
-    [{ max_hold_ms: 20_001, resource: 'strict/a' }, 'invalid_request', { field: 'max_hold_ms', min_ms: 1, max_ms: 20_000 }],
+    [{ max_hold_ms: 20_001, resource: 'strict/a' }, 'invalid_request', { field: 'max_hold_ms', min_ms: 1_000, max_ms: 20_000 }],
+    [{ max_hold_ms: 999, resource: 'strict/a' }, 'invalid_request', { field: 'max_hold_ms', min_ms: 1_000 }],
   ] as readonly [Json, string, Json][])('R15: %j', async (more, code, bounds) => {
     const answer = await gateway.client.post('/v1/leases', { resource: 'locks/bounds', ...more });
     expect(verdictOf(answer)).toBe(`400 ${code}`);
@@ -43,7 +44,7 @@ describe('numbers outside their bounds are 400 and name them', () => {
     ['max_wait_ms', 1, ANY, [-1, 0]],
     ['priority', 0, 9, [-1, 10]],
     ['lock_delay_ms', 0, 3_600_000, [-1, 3_600_001]],
-    ['max_hold_ms', 1, ANY, [0, -5]],
+    ['max_hold_ms', 1_000, ANY, [999, 1, 0, -5]],
   ] as const)('%s, in words and as members', async (field, min, max, values) => {
     for (const value of values) {
       const answer = await locks.acquire('locks/bounds', { [field]: value });
@@ -96,6 +97,12 @@ describe('a request that makes no sense is refused', () => {
     [{ resource: 'locks/a/' }, '400 invalid_path'],
     [{ resource: 'locks/../a' }, '400 invalid_path'],
     [{ resource: 'locks//a' }, '400 invalid_path'],
+    [{ resource: '' }, '400 invalid_path'],
+    [{ resource: 'v' }, '400 invalid_path'],
+    [{ resource: `locks/${'x'.repeat(256)}` }, '400 invalid_path'],
+    [{ resource: `locks/${'x/'.repeat(2_049)}x` }, '400 invalid_path'],
+    [{ resource: `locks/${'x/'.repeat(2_500)}x` }, '400 invalid_path'],
+    [{ resources: ['locks/a', `locks/${'x/'.repeat(2_500)}x`] }, '400 invalid_path'],
     [{ resource: 'locks/a\u0000b' }, '400 invalid_path'],
     [{ resource: 'v/.fencegate/owner' }, '400 invalid_path'],
     [{ resource: 'nowhere/a' }, '404 volume_not_found'],
@@ -113,6 +120,22 @@ describe('a request that makes no sense is refused', () => {
   it.each(CASES.map(([body, verdict]) => [JSON.stringify(body).slice(0, 80), body, verdict] as const))('%s', async (_title, body, verdict) => {
     expect(verdictOf(await gateway.client.post('/v1/leases', body))).toBe(verdict);
     expect(await locks.lock('locks/a')).toMatchObject({ holders: [], queue_length: 0 });
+  });
+
+  it.each([2_049, 2_500])('a name of %d segments is an invalid path wherever a name stands', async (segments) => {
+    const long = `${'x/'.repeat(segments)}x`;
+    const { client } = gateway;
+    const moved = { from: `v/${long}`, to: 'v/b' };
+    const answers = await Promise.all([
+      client.send('GET', `/v1/locks/locks/${long}`),
+      client.send('GET', `/v1/watch/locks/${long}`),
+      client.send('GET', `/v1/files/v/${long}`),
+      client.put(`v/${long}`, 'x'),
+      client.post('/v1/moves', moved),
+      client.post('/v1/copies', moved),
+      client.post('/v1/admin/locks/break', { resource: `locks/${long}`, reason: 'x' }),
+    ]);
+    expect(answers.map(verdictOf)).toEqual(answers.map(() => '400 invalid_path'));
   });
 
   it('no JSON, another type, no body', async () => {

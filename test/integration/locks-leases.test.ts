@@ -282,7 +282,7 @@ describe('how a lease ends', () => {
   });
 
   it('after max_hold_ms however often it is renewed, fenced first', async () => {
-    const lease = await gateway.client.lease('v/held', { max_hold_ms: 300, ttl_ms: 60_000 });
+    const lease = await gateway.client.lease('v/held', { max_hold_ms: 1_000, ttl_ms: 60_000 });
     await eventually(
       () => locks.renew(lease),
       ({ status }) => status === 409,

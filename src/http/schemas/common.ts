@@ -41,9 +41,19 @@ export const Limit = (max: number, otherwise: number) =>
     }),
   );
 export const Cursor = Type.Optional(Type.String({ minLength: 1, maxLength: 1_024, description: 'next_cursor of the page before' }));
+/** With which code, and in which words, a text that is too short or too long is refused, where that is not `invalid_request`. */
+export const OF_WRONG_LENGTH = Symbol('of wrong length');
+export interface WrongLength {
+  readonly code: ErrorCode;
+  readonly detail: string;
+}
 export const ResourceName = Type.String({
   minLength: 3,
   maxLength: LIMITS.volumeNameMax + 1 + LIMITS.pathBytesMax,
+  [OF_WRONG_LENGTH]: {
+    code: 'invalid_path',
+    detail: `A resource is written volume/path, and the path has at most ${LIMITS.pathBytesMax} bytes.`,
+  } satisfies WrongLength,
   description: 'volume/path, plain text',
   examples: ['ledger/2026/q3.csv'],
 });

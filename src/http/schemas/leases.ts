@@ -45,7 +45,7 @@ export const AcquireBody = Type.Object(
     max_wait_ms: optional(
       ms(Number.MAX_SAFE_INTEGER, 'Ends the whole wait. Of requests of one session that wait together those of the first count', 1),
     ),
-    max_hold_ms: optional(ms(Number.MAX_SAFE_INTEGER, 'Ends the lease, however it is renewed; at most what its volume allows', 1)),
+    max_hold_ms: optional(ms(Number.MAX_SAFE_INTEGER, 'Ends the lease, however it is renewed; at most what its volume allows', LIMITS.leaseTtlMsMin)),
     priority: optional(Type.Integer({ minimum: 0, maximum: 9, description: 'Default 5' })),
     client_id: optional(Type.String({ maxLength: LIMITS.clientIdBytesMax })),
     session_id: optional(SessionId),

@@ -30,6 +30,7 @@ describe.each(COORDINATORS)('bounds ($coordinator)', ({ LockLab }) => {
       [{ waitMs: -1 }, { field: 'wait_ms' }],
       [{ priority: 10 }, { field: 'priority', min: 0, max: 9 }],
       [{ maxHoldMs: 10_001 }, { field: 'max_hold_ms', max_ms: 10_000 }],
+      [{ maxHoldMs: 999 }, { field: 'max_hold_ms', min_ms: 1_000 }],
       [{ lockDelayMs: -5 }, { field: 'lock_delay_ms' }],
       [{ maxWaitMs: 0 }, { field: 'max_wait_ms' }],
       [{ holdId: 'x'.repeat(300) }, { field: 'hold_id' }],
