@@ -22,6 +22,8 @@ export interface EndsToldDeps {
 export class EndsTold {
   readonly #deps: EndsToldDeps;
   readonly #refused = new Set<Lease>();
+  /** Their ends are in the journal; the record of one may still be on its way there. */
+  readonly #toldOf = new WeakSet<Lease>();
   readonly #retry: Later;
 
   constructor(deps: EndsToldDeps) {
@@ -31,7 +33,7 @@ export class EndsTold {
 
   /** The units go to the journal within this call. */
   begin(leases: readonly Lease[]): void {
-    for (const lease of leases) if (lease.terms.session !== null) this.#deps.table.keepUntold(lease);
+    for (const lease of leases) if (lease.terms.session !== null && !this.#toldOf.has(lease)) this.#deps.table.keepUntold(lease);
     this.#deps.ledger.ended(leases, (lease) => this.#mayBeTold(lease));
     for (const lease of leases) void this.#tell(lease);
   }
@@ -72,6 +74,7 @@ export class EndsTold {
     const { session, leaseId } = lease.terms;
     if (session === null || lease.decided === null || !table.isUntold(lease)) return;
     table.told(lease);
+    this.#toldOf.add(lease);
     if (session.losing.delete(lease)) session.noteLost(leaseId, clock.monotonicMs());
     events.ended(lease, lease.decided.end);
   }

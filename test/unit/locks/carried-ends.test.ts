@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import { settle } from '../../support/fake-clock.ts';
+import { heard } from '../../support/heard-events.ts';
+import { LockLab, resource } from '../../support/lock-lab.ts';
+
+const A = resource('a');
+
+describe('an end that the journal refused, and that the next grant carried', () => {
+  it('is told once, and stays told while its record is tried again', async () => {
+    const lab = new LockLab();
+    const events = await heard(lab);
+    const old = await lab.acquire(A, { ttlMs: 1_000 });
+    const next = lab.acquire(A, { waitMs: 60_000, ttlMs: 600_000 });
+    await settle();
+    lab.journal.failing = 1;
+    await lab.clock.advanceAsync(1_000);
+    const { leaseRef } = await next;
+    expect(lab.journal.ended.get(old.leaseRef)).toMatchObject({ state: 'expired' });
+    lab.journal.hold();
+    await lab.clock.advanceAsync(1_000);
+    expect(lab.journal.waiting).toBe(1);
+    expect((await lab.during(lab.locks.service.lock(A), 1_000)).holders.map((holder) => holder.leaseRef)).toEqual([leaseRef]);
+    lab.journal.release();
+    await settle();
+    expect(lab.journal.decisions()).toEqual(['lease_grant', 'lease_grant', 'lease_expire']);
+    expect(events.map(({ type }) => type)).toEqual(['granted', 'waiting', 'expired', 'granted']);
+  });
+});
