@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../domain/clock.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Contact } from './contact.ts';
 import { type ZkClient, ZkError } from './zk-client.ts';
 
@@ -48,6 +49,7 @@ export class SessionProof {
   async #prove(): Promise<void> {
     this.#running = true;
     this.#timer?.cancel();
+    let proven = false;
     try {
       // Reads prove nothing: this one only finds the version after a lost reply.
       this.#version ??= (await this.#client.get(this.#path)).stat.version;
@@ -55,6 +57,7 @@ export class SessionProof {
       const version = this.#version;
       this.#version = null;
       this.#version = (await this.#client.set(this.#path, NOTHING, version)).stat.version;
+      proven = true;
       if (!this.#stopped) this.#contact.proven(sentMs);
     } catch (thrown) {
       const gone = thrown instanceof ZkError && (thrown.failure === 'session_over' || thrown.failure === 'no_node');
@@ -65,11 +68,12 @@ export class SessionProof {
     const again = this.#again;
     this.#again = false;
     if (again) this.now();
-    else if (!this.#stopped) this.#arm();
+    // A follower may not have heard of the set whose answer was lost, and tell an older version: it will in a moment.
+    else if (!this.#stopped) this.#arm(proven || this.#client.state !== 'connected' ? this.#everyMs : LIMITS.zookeeperRetryMs);
   }
 
-  #arm(): void {
+  #arm(afterMs = this.#everyMs): void {
     this.#timer?.cancel();
-    this.#timer = this.#clock.after(this.#everyMs, () => this.now());
+    this.#timer = this.#clock.after(afterMs, () => this.now());
   }
 }
