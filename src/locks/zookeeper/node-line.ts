@@ -48,7 +48,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     this.entry = entry;
     this.path = path;
     this.#children = new Children(host.client, path, known);
-    this.#watches = new ChildWatches(host.client, path);
+    this.#watches = new ChildWatches(host.client, path, (guid) => this.isStanding(guid));
     this.#wishes = new OwnWishes(host.clock, entry, this.#stands, () => this.nudge());
     this.#steps = new StepLoop({
       clock: host.clock,
@@ -121,6 +121,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   /** After a reconnect: replies may be missing. */
   distrust(): void {
     this.#doubt = true;
+    this.#watches.distrust();
     this.nudge();
   }
 
@@ -135,8 +136,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
 
   #rest(): void {
     if (!this.idle) return;
-    const last = this.view;
-    if (last !== null && isSpent(last) && !this.#host.over()) this.#children.forget(last.version);
+    if (this.view !== null && isSpent(this.view) && !this.#host.over()) this.#children.forget(this.view.version);
     this.#host.idle(this);
   }
 

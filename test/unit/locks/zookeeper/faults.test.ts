@@ -65,6 +65,46 @@ describe('the ZooKeeper recipe when something fails', () => {
     expect(lab.ensemble.children(NODE)).toHaveLength(1);
   });
 
+  it('R13: a child of its own session that a server has brought back, and nobody stands behind, bars nobody', async () => {
+    const lab = new ZookeeperLab();
+    await lab.release((await lab.acquire(A)).leaseId);
+    await lab.clock.advanceAsync(1_000);
+    const orphan = lab.ensemble.create(`${NODE}/_c_${'0'.repeat(32)}-x5-lock-`, EMPTY, lab.client.session.id, true);
+    const lease = await lab.during(lab.acquire(A, { waitMs: 5_000 }), 5_000);
+    expect(lease.state).toBe('held');
+    expect(lab.ensemble.nodes.has(orphan)).toBe(false);
+  });
+
+  it('R13: nor one that was watched, whose end was not heard of because the connection went', async () => {
+    const lab = new ZookeeperLab();
+    const first = await lab.acquire(A);
+    const waiter = lab.acquire(A, { waitMs: 60_000 });
+    await settle();
+    const remove = lab.ensemble.remove.bind(lab.ensemble);
+    lab.client.fire = () => undefined;
+    lab.ensemble.remove = (path, version) => {
+      lab.ensemble.remove = remove;
+      remove(path, version);
+      lab.ensemble.create(path, EMPTY, lab.client.session.id, false);
+    };
+    await lab.release(first.leaseId);
+    await settle();
+    lab.coordinator.resume();
+    expect((await lab.during(waiter, 5_000)).state).toBe('held');
+  });
+
+  it('leaves a child of another session of ours alone: its own gateway deletes it', async () => {
+    const lab = new ZookeeperLab();
+    await lab.release((await lab.acquire(A)).leaseId);
+    await lab.clock.advanceAsync(1_000);
+    const other = lab.ensemble.create(`${NODE}/_c_${'0'.repeat(32)}-x5-lock-`, EMPTY, '0x99', true);
+    const lease = lab.acquire(A, { waitMs: 60_000 });
+    await settle();
+    expect(lab.ensemble.nodes.has(other)).toBe(true);
+    lab.ensemble.remove(other, null);
+    expect((await lease).state).toBe('held');
+  });
+
   it('grants nobody past a contender of another recipe, whatever the priority', async () => {
     const lab = new ZookeeperLab();
     const lease = await lab.acquire(A);
