@@ -60,6 +60,7 @@ export class LeaseTable {
   /** Its end has taken effect, and may not be told before `told`. */
   keepUntold(lease: Lease): void {
     this.#untold.set(lease.leaseRef, lease);
+    lease.terms.session?.untold.add(lease);
     if (lease.told === null) return;
     this.#untoldByToken.set(lease.told.token, lease);
     for (const { key } of lease.resources) this.#untoldByKey.set(key, (this.#untoldByKey.get(key) ?? new Set()).add(lease));
@@ -68,6 +69,7 @@ export class LeaseTable {
   /** Its end is in the journal. */
   told(lease: Lease): void {
     this.#untold.delete(lease.leaseRef);
+    lease.terms.session?.untold.delete(lease);
     if (lease.told === null) return;
     this.#untoldByToken.delete(lease.told.token);
     for (const { key } of lease.resources) {

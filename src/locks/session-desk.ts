@@ -63,7 +63,7 @@ export class SessionDesk {
     this.#deps = deps;
     this.#again = new Later(deps.clock, LIMITS.endRetryMs, () => void this.#tryAll());
     deps.desk.onSessionOver((session) => {
-      if (!session.ended) void this.#over(session, { asked: false, forcedBy: null, leases: [...session.leases] });
+      if (!session.ended) void this.#over(session, { asked: false, forcedBy: null, leases: session.notYetOver });
     });
   }
 
@@ -141,7 +141,7 @@ export class SessionDesk {
   /** Answered when all of it is durable; a commit section may delay that. */
   async #end(session: Session, caller: Caller, endOf: (lease: Lease) => End, forcedBy: Caller | null): Promise<void> {
     const { sessionRef, implied } = session.terms;
-    const leases = [...session.leases];
+    const leases = session.notYetOver;
     const holdsNone = leases.every(({ phase }) => phase !== 'held');
     const how = { asked: true, forcedBy: holdsNone ? forcedBy : null, leases };
     // One that a lease made would be over with its last lease, and nobody would wait for the others.

@@ -36,6 +36,8 @@ export class Session implements Timed {
   readonly leases = new Set<Lease>();
   /** The live lease over each resource: what makes acquiring again re-entrant. */
   readonly byKey = new Map<string, Lease>();
+  /** Leases that have ended, while the journal does not have it. */
+  readonly untold = new Set<Lease>();
   /** Leases whose end without the client's doing is decided, and may not be told yet. */
   readonly losing = new Set<Lease>();
   /** Leases that ended without the client's doing, for the next heartbeats. */
@@ -46,6 +48,11 @@ export class Session implements Timed {
     this.place = place;
     this.renewedMs = nowMs;
     this.ttlMs = terms.ttlMs;
+  }
+
+  /** All whose ends must be told before its own. */
+  get notYetOver(): readonly Lease[] {
+    return [...this.leases, ...this.untold];
   }
 
   get deadlineMs(): number {
