@@ -156,6 +156,21 @@ describe('the decision who may hold', { timeout: 300_000 }, () => {
     );
   });
 
+  it('starves nobody: whoever came later was let in before only within 16 arrivals for each step of priority that it is ahead', () => {
+    fc.assert(
+      fc.property(arrivals, (steps) => {
+        const { granted, line } = run(steps, false, () => undefined);
+        for (const [i, before] of granted.entries()) {
+          for (const passed of [...granted.slice(i + 1), ...line]) {
+            if (before.sequence < passed.sequence) continue;
+            expect(before.sequence - passed.sequence).toBeLessThan(PASS_PER_STEP * (before.priority - passed.priority));
+          }
+        }
+      }),
+      RUNS,
+    );
+  });
+
   it('lets nobody past a contender of another recipe, and never grants it', () => {
     const foreign: Standing = { mode: 'shared', foreign: true };
     expect(admit<Standing>(holdingOf([]), [foreign, { mode: 'shared' }]).admitted).toEqual([]);

@@ -24,6 +24,31 @@ describe('priorities', () => {
     expect((await lab.locks.service.lock(A)).holders[0]?.priority).toBe(0);
   });
 
+  it('starve nobody: the least important is let in after 144 others at most, however many of the most important come', async () => {
+    const lab = new LockLab();
+    let held = await lab.acquire(A, { priority: 9, ttlMs: 3_600_000 });
+    let passed = 0;
+    const granted: string[] = [];
+    const wait = async (clientId: string, priority: number): Promise<void> => {
+      const lease = await lab.acquire(A, { waitMs: null, priority, clientId, ttlMs: 3_600_000 });
+      held = lease;
+      granted.push(clientId);
+    };
+    const least = wait('least', 0);
+    for (let i = 0; granted.at(-1) !== 'least'; i += 1) {
+      expect(passed).toBeLessThanOrEqual(16 * 9);
+      void wait(`most ${i}`, 9);
+      void wait(`most ${i} too`, 9);
+      await settle();
+      await lab.release(held.leaseId);
+      await settle();
+      passed += granted.at(-1) === 'least' ? 0 : 1;
+    }
+    await least;
+    // The bound is one that is reached, by nearly as many.
+    expect(passed).toBeGreaterThan(60);
+  });
+
   it('pass to the holder that keeps an important one waiting, along a chain, and back again', async () => {
     const lab = new LockLab();
     const [low, middle] = [await session(lab), await session(lab)];

@@ -222,6 +222,45 @@ describe('a restart', () => {
     expect(await after.sessions()).toHaveLength(10_000);
   });
 
+  it('takes 10,000 clients that come back at once in at a bounded rate, each at a time of its own, and no lease of theirs is lost', async () => {
+    const lab = new LockLab();
+    const ttlMs = 12_000;
+    const leases = await Promise.all(Array.from({ length: 10_000 }, (_, i) => lab.acquire(resource(`r/${i}`), { ttlMs })));
+    const after = await lab.restarted();
+    const startMs = after.clock.monotonicMs();
+    let waiting = leases.map(({ leaseId }) => ({ leaseId, dueMs: startMs }));
+    let letIn = 0;
+    const told = new Set<number>();
+    while (waiting.length > 0) {
+      const nowMs = after.clock.monotonicMs();
+      expect(nowMs - startMs).toBeLessThan(ttlMs);
+      const again: typeof waiting = [];
+      for (const client of waiting) {
+        if (client.dueMs > nowMs) {
+          again.push(client);
+          continue;
+        }
+        const refusal: unknown = await after.locks.service.renew(anybody, client.leaseId).catch((thrown: unknown) => thrown);
+        const { code, retryAfterMs = 0 } = refusal as { readonly code?: string; readonly retryAfterMs?: number };
+        if (code === undefined) letIn += 1;
+        else {
+          expect(code).toBe('overloaded');
+          told.add(retryAfterMs);
+          again.push({ ...client, dueMs: nowMs + retryAfterMs });
+        }
+      }
+      expect(letIn).toBeLessThanOrEqual(LIMITS.reconnectBurstMax + (LIMITS.reconnectsPerSecondMax * (nowMs - startMs)) / 1_000 + 1);
+      waiting = again;
+      after.clock.advance(500);
+    }
+    // 9,000 turns, spread over seconds, and none of them a common one.
+    expect(told.size).toBeGreaterThan(3_000);
+    expect([...after.locks.conditions()].filter(({ state }) => state === 'held')).toHaveLength(10_000);
+    for (const [i, { leaseId, fencingToken }] of leases.entries())
+      if (i % 10 === 0) expect((await after.lease(leaseId)).fencingToken).toBe(fencingToken);
+    expect(after.journal.decisions().filter((decision) => decision !== 'lease_grant')).toEqual([]);
+  }, 60_000);
+
   it('takes a storm of returning sessions in at a bounded rate, tells when to come again, and loses no live lease', async () => {
     const lab = new LockLab();
     const count = LIMITS.reconnectBurstMax + 3_000;
