@@ -25,7 +25,7 @@ type Warning = Readonly<Record<'option' | 'weakens' | 'remedy', string>>;
 /** Every line of its log with that message. */
 function logged(message: string): (Warning & { readonly volume: string })[] {
   const lines = gateway.log.split('\n').filter((line) => line.endsWith('}'));
-  return lines.map((line) => JSON.parse(line) as Warning & { msg: string; volume: string }).filter(({ msg }) => msg === message);
+  return lines.map((line) => JSON.parse(line) as Warning & { message: string; volume: string }).filter((line) => line.message === message);
 }
 
 it('the list of volumes tells the mount, its options as in effect, what they weaken with the remedy, and what cannot be seen; the log of the start does, too', async () => {
@@ -36,8 +36,10 @@ it('the list of volumes tells the mount, its options as in effect, what they wea
   expect(mount['options']).toEqual(expect.arrayContaining([`vers=${NFS_VERSION}`, IS_SOFT ? 'soft' : 'hard']));
   const warnings = mount['warnings'] as Warning[];
   for (const { weakens, remedy } of warnings) expect([weakens, remedy]).not.toContain('');
-  await until(() => (logged(ASYNC_IS_NOT_SEEN).length === 1 ? true : null));
-  expect(logged('a mount option weakens what the volume promises')).toMatchObject(warnings.map((warning) => ({ volume: 'v', ...warning })));
+  // Once for each try to open the volume.
+  await until(() => (logged(ASYNC_IS_NOT_SEEN).length > 0 ? true : null));
+  const told = warnings.map((warning) => expect.objectContaining({ volume: 'v', ...warning }));
+  expect(logged('a mount option weakens what the volume promises')).toEqual(expect.arrayContaining(told));
   const warned = warnings.map(({ option }) => option);
   expect(warned.includes('soft')).toBe(IS_SOFT);
   expect(warned.includes('nolock')).toBe(NFS_VERSION === '3');
