@@ -123,6 +123,12 @@ export const resources: Check = (value, name) => {
   for (const one of value) text(one, name);
 };
 
+export const someTexts: Check = (value, name) => {
+  if (!Array.isArray(value)) throw wrongKind(name, 'an array of strings', value);
+  if (value.length === 0) throw Object.assign(new RangeError(`${name} must name at least one`), { code: CODE });
+  for (const one of value) someText(one, name);
+};
+
 function oneOf(value: unknown, name: string, words: readonly string[]): void {
   if (typeof value !== 'string' || !words.includes(value)) throw wrongKind(name, words.map((word) => `'${word}'`).join(' or '), value);
 }

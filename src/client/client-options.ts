@@ -44,6 +44,8 @@ export interface BreakOptions {
   readonly reason: string;
   /** How long its holder may still finish, ms; default 0. */
   readonly graceMs?: number;
+  /** `lease_ref` of those who are meant, as `lock` shows the holders: nobody else is broken. Default: whoever holds it when the gateway is asked. */
+  readonly leaseRefs?: readonly string[];
   readonly signal?: AbortSignal;
 }
 

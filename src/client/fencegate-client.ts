@@ -162,19 +162,22 @@ export class FencegateClient extends FileCalls {
 
   /**
    * Ends somebody's lease: fences first. With `graceMs` its holder is told before and may finish. Resolves with what the broken lease had written. For
-   * administrators. Rejects with `forbidden`, `not_found` when nobody holds the resource; sent once, so that after `gateway_unreachable` its outcome is
-   * not known.
+   * administrators. Rejects with `forbidden`, `not_found` when nobody holds the resource, and of `leaseRefs` with `lease_not_held` when they ended otherwise,
+   * `lease_not_found`. With `leaseRefs` it may be asked for again and again; without it is sent once, so that after `gateway_unreachable` its outcome is not known.
    *
    * @example
    * await client.lease('ledger/q3.csv');
-   * const { state, leases } = await client.breakLock('ledger/q3.csv', { reason: 'its host is gone' });
+   * const { holders } = await client.lock('ledger/q3.csv');
+   * const leaseRefs = holders.map(({ lease_ref: ref }) => ref);
+   * const { state, leases } = await client.breakLock('ledger/q3.csv', { reason: 'its host is gone', leaseRefs });
    * for (const { client_id: holder, committed } of leases) console.log(state, holder, committed.length);
    */
   async breakLock(resource: string, options: BreakOptions): Promise<BreakReport> {
     text(resource, 'resource');
     checkOptions(options, BREAK_OPTIONS);
     someText(options.reason, 'reason');
-    return this.#queries.breakLock({ resource, reason: options.reason, grace_ms: options.graceMs ?? 0 }, options.signal);
+    const { reason, graceMs = 0, leaseRefs, signal } = options;
+    return this.#queries.breakLock({ resource, reason, grace_ms: graceMs, ...(leaseRefs === undefined ? {} : { lease_refs: leaseRefs }) }, signal);
   }
 
   /**

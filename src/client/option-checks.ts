@@ -16,6 +16,7 @@ import {
   priority,
   sha256Text,
   someText,
+  someTexts,
   text,
   wholeNumber,
   wrongKind,
@@ -160,7 +161,7 @@ export function checkOperationKey(key: OperationKey): void {
   }
 }
 
-export const BREAK_OPTIONS: Checks<BreakOptions> = { reason: someText, graceMs: wholeNumber, signal: abortSignal };
+export const BREAK_OPTIONS: Checks<BreakOptions> = { reason: someText, graceMs: wholeNumber, leaseRefs: someTexts, signal: abortSignal };
 
 export const ORDER_OPTIONS: Checks<OrderOptions> = { reason: someText, signal: abortSignal };
 

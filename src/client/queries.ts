@@ -66,11 +66,11 @@ export class Queries {
     return this.#transport.repeated({ method: 'GET', ...named, signal }, { keyed: true });
   }
 
-  /** Not repeated after an unknown outcome: a second break would end the lease of whoever came next. */
+  /** Repeated after an unknown outcome only where it names whom it is of: another break would end the lease of whoever came next. */
   breakLock(json: BreakLock, signal: AbortSignal | undefined): Promise<BreakReport> {
     return this.#transport.repeated(
       { method: 'POST', path: '/v1/admin/locks/break', json, signal, limitMs: CLIENT_LIMITS.requestMsMax },
-      { keyed: false },
+      { keyed: json.lease_refs !== undefined },
     );
   }
 

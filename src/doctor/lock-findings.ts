@@ -142,12 +142,12 @@ function evidenceOf(condition: LeaseCondition): Record<string, unknown> {
   };
 }
 
-function howToBreak({ state, gone, resources }: LeaseCondition, id: string): string | null {
+function howToBreak({ state, gone, leaseRef, resources }: LeaseCondition, id: string): string | null {
   if (state === 'ending') return 'Its end is decided and takes effect when the write that it still carries is settled.';
   if (gone !== null) return null;
   const resource = JSON.stringify(resources[0]?.name ?? '');
   return (
-    `The holder may be alive. POST /v1/admin/locks/break {"resource":${resource},"reason":"...","grace_ms":60000} lets it finish what it does; ` +
+    `The holder may be alive. POST /v1/admin/locks/break {"resource":${resource},"lease_refs":["${leaseRef}"],"reason":"...","grace_ms":60000} lets it finish what it does; ` +
     `POST /v1/admin/doctor/fixes {"finding_id":"${id}","force":true,"reason":"..."} (fencegate doctor --fix --force ${id} --reason ...) ends this lease ` +
     'at once. Either fences first.'
   );

@@ -19,6 +19,18 @@ export interface BrokenLease {
   readonly committed: CommittedWrites;
 }
 
+export interface BreakRequest {
+  readonly resource: Resource;
+  readonly reason: string;
+  /** 0: at once. */
+  readonly graceMs: number;
+  /**
+   * Who is meant: nobody else is broken, however often it is asked, and of leases that a break has ended already the answer is what that one's was.
+   * Absent: whoever holds it now.
+   */
+  readonly leaseRefs?: readonly string[];
+}
+
 export interface BreakReport {
   readonly resource: Resource;
   /** `breaking`: a grace period runs, or a commit section still pins the lease. */
@@ -121,8 +133,11 @@ export interface AdminVolume extends VolumeReadiness {
 }
 
 export interface Administration {
-  /** Fences first. `graceMs` 0: at once. Rejects with `not_found` when nobody holds the resource. */
-  breakLock(caller: Caller, request: { readonly resource: Resource; readonly reason: string; readonly graceMs: number }): Promise<BreakReport>;
+  /**
+   * Fences first. Rejects with `not_found` when nobody holds the resource; of named leases `lease_not_held` when they ended otherwise,
+   * `lease_not_found` when there are none on it.
+   */
+  breakLock(caller: Caller, request: BreakRequest): Promise<BreakReport>;
   doctor(): Promise<DoctorReport>;
   /** Rejects with `not_found` for a finding that is gone, has no fix, or needs force; `invalid_request` for force without a reason. */
   fix(caller: Caller, request: FixRequest): Promise<{ readonly dryRun: boolean; readonly steps: readonly string[] }>;

@@ -26,6 +26,8 @@ export const LIMITS = {
   lockDelayMsMax: 3_600_000,
   breakGraceMsMax: 3_600_000,
   breakReasonBytesMax: 1_024,
+  /** How many leases one break may name. */
+  breakLeasesMax: 1_000,
   brokenLeaseWritesMax: 1_000,
   /** Of those, how many the record of the break lists. */
   recordedWritesMax: 100,

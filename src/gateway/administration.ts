@@ -1,9 +1,8 @@
-import type { Administration, BreakReport } from '../domain/administration.ts';
+import type { Administration, BreakReport, BreakRequest } from '../domain/administration.ts';
 import { type FencingToken, fencingToken } from '../domain/fencing-token.ts';
 import type { Journal, JournalStart } from '../domain/journal.ts';
 import type { MountFacts } from '../domain/mount-facts.ts';
 import type { Caller } from '../domain/principal.ts';
-import type { Resource } from '../domain/resource.ts';
 import type { Volumes } from '../domain/volume.ts';
 import { readinessOf } from './health.ts';
 import { adoptVolume, type RebaseDeps, rebaseFences } from './rebase.ts';
@@ -15,7 +14,7 @@ export interface AdministrationDeps {
   readonly volumes: Volumes & { mount(name: string): MountFacts | null };
   readonly journal: Pick<Journal, 'mark'>;
   readonly start: Pick<JournalStart, 'meta'>;
-  breakLock(caller: Caller, request: { readonly resource: Resource; readonly reason: string; readonly graceMs: number }): Promise<BreakReport>;
+  breakLock(caller: Caller, request: BreakRequest): Promise<BreakReport>;
 }
 
 /** What an administrator may do, each done by the room that owns it. */

@@ -1,14 +1,20 @@
-import type { BrokenLease } from '../domain/administration.ts';
+import type { BreakReport, BrokenLease } from '../domain/administration.ts';
 import { auditDetail, type CommittedWrites } from '../domain/audit-record.ts';
-import type { Journal } from '../domain/journal.ts';
+import type { EndedLease, Journal } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { Resource } from '../domain/resource.ts';
 import type { Lease } from './lease-record.ts';
+
+/** A lease on a resource that ended before a restart; `broken` when a break was its end. */
+export interface PastEnd extends Pick<EndedLease, 'leaseRef' | 'state' | 'reason' | 'endedAt'> {
+  readonly broken: { readonly lease: BrokenLease; readonly highWaterMark: BreakReport['highWaterMark'] } | null;
+}
 
 /** What leases that are broken wrote, oldest first, so that harm can be judged and undone. */
 export class BrokenWrites {
-  readonly #journal: Pick<Journal, 'audit'>;
+  readonly #journal: Pick<Journal, 'audit' | 'endedLease'>;
 
-  constructor(journal: Pick<Journal, 'audit'>) {
+  constructor(journal: Pick<Journal, 'audit' | 'endedLease'>) {
     this.#journal = journal;
   }
 
@@ -29,6 +35,24 @@ export class BrokenWrites {
       ];
     });
     return (await Promise.all(found)).flat();
+  }
+
+  /** `null`: the journal knows of none within the hour. */
+  async past(leaseRef: string, { key, volume, path }: Resource): Promise<PastEnd | null> {
+    const ended = await this.#journal.endedLease(leaseRef);
+    if (ended?.lease?.resources.some((resource) => resource.key === key) !== true) return null;
+    const { state, reason, endedAt } = ended;
+    const { records } = await this.#journal.audit(
+      { leaseRef, volume, path, action: 'lease_break', outcome: 'committed' },
+      { order: 'desc', limit: 1, cursor: null },
+    );
+    const [record] = records;
+    const { mode, token, clientId } = ended.lease;
+    const fencingToken = token ?? record?.fencingToken ?? null;
+    if (state !== 'broken' || record === undefined || fencingToken === null) return { leaseRef, state, reason, endedAt, broken: null };
+    const committed = await this.#committed(leaseRef);
+    const lease = { leaseRef, clientId, mode, fencingToken, operationId: record.operationId, committed };
+    return { leaseRef, state, reason, endedAt, broken: { lease, highWaterMark: record.highWaterMark } };
   }
 
   /** For the record that announces a break. */

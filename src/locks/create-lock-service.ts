@@ -1,4 +1,4 @@
-import type { BreakReport, CoordinatorNode, LeaseCondition, WaitForEdge } from '../domain/administration.ts';
+import type { BreakReport, BreakRequest, CoordinatorNode, LeaseCondition, WaitForEdge } from '../domain/administration.ts';
 import type { Clock, Random } from '../domain/clock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { FenceLevel } from '../domain/fence-level.ts';
@@ -21,7 +21,7 @@ import { embeddedCoordination } from './embedded/embedded-coordination.ts';
 import { endKinds } from './end-kinds.ts';
 import { EndsTold } from './ends-told.ts';
 import { EventRing } from './event-ring.ts';
-import { type BreakRequest, Graces } from './graces.ts';
+import { Graces } from './graces.ts';
 import { Granting } from './granting.ts';
 import { HoldTimes } from './hold-times.ts';
 import { Holding } from './holding.ts';

@@ -1,3 +1,4 @@
+import type { BreakRequest } from '../domain/administration.ts';
 import { type AuditDraft, auditDetail } from '../domain/audit-record.ts';
 import { type Clock, type Random, rfc3339, sinceMachine, type Timer } from '../domain/clock.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
@@ -28,18 +29,14 @@ export interface GracesDeps {
   readonly audit: LockAudit;
 }
 
-export interface BreakRequest {
-  readonly resource: Resource;
-  readonly reason: string;
-  readonly graceMs: number;
-}
-
 interface Grace {
   readonly caller: Caller;
-  readonly request: Omit<BreakRequest, 'graceMs'>;
+  readonly request: Pick<BreakRequest, 'resource' | 'reason'>;
   /** The record of its announcement, by lease. */
   readonly records: ReadonlyMap<Lease, AuditDraft>;
   readonly untilMs: number;
+  /** RFC 3339, as it was told. */
+  readonly deadline: string;
   readonly timer: Timer;
   readonly forgetHolders: readonly (() => void)[];
 }
@@ -51,7 +48,7 @@ export interface Announcement {
   readonly operations: ReadonlyMap<Lease, string | null>;
 }
 
-type GraceTerms = Pick<Grace, 'caller' | 'request' | 'records' | 'untilMs'>;
+type GraceTerms = Pick<Grace, 'caller' | 'request' | 'records' | 'untilMs' | 'deadline'>;
 
 /**
  * Breaks that were announced: until the grace is over their holders may finish, and nobody new gets in. In the journal before anybody is
@@ -68,6 +65,14 @@ export class Graces {
     this.#deps = deps;
   }
 
+  /** The announcement that the same request has made before; `null` when there is none, or not to this effect. */
+  repeated(caller: Caller, { resource, reason, graceMs }: BreakRequest, leases: readonly Lease[]): Announcement | null {
+    const running = this.#running.get(resource.key);
+    if (running === undefined || running.request.reason !== reason || running.caller.principal.name !== caller.principal.name) return null;
+    if (running.untilMs > this.#deps.clock.monotonicMs() + graceMs || !leases.every((lease) => running.records.has(lease))) return null;
+    return { deadline: running.deadline, operations: operationOf(running.records) };
+  }
+
   /** Takes the place of an earlier announcement, whose deadline it never moves back: its holders were told, and others wait for it. */
   async announce(caller: Caller, { resource, reason, graceMs: askedMs }: BreakRequest, details: ReadonlyMap<Lease, string>): Promise<Announcement> {
     const { clock, journal, events } = this.#deps;
@@ -76,8 +81,12 @@ export class Graces {
     const nowMs = clock.monotonicMs();
     const graceMs = Math.max(0, Math.floor(Math.min(askedMs, (earlier?.untilMs ?? Number.POSITIVE_INFINITY) - nowMs)));
     const untilWallMs = clock.wallMs() + graceMs;
-    const records = new Map([...details].map(([lease, detail]) => [lease, this.#record(caller, resource, lease, detail)] as const));
-    this.#begin({ caller, request: { resource, reason }, records, untilMs: nowMs + graceMs });
+    const meant = new Map(details);
+    // Others were told before, and their time is up no later.
+    for (const [lease, { detail }] of earlier?.records ?? []) if (lease.phase !== 'over' && !meant.has(lease)) meant.set(lease, detail ?? '');
+    const records = new Map([...meant].map(([lease, detail]) => [lease, this.#record(caller, resource, lease, detail)] as const));
+    const deadline = rfc3339(untilWallMs);
+    this.#begin({ caller, request: { resource, reason }, records, untilMs: nowMs + graceMs, deadline });
     const announced = { resource, reason, graceMs, untilWallMs, at: clock.machine(), by: asStored(caller), leases: operationsOf(records.values()) };
     try {
       await journal.commit([...replaced.ops, { op: 'break_put', announced, records: [...records.values()] }]);
@@ -87,9 +96,8 @@ export class Graces {
     }
     this.#stored.add(resource.key);
     for (const operationId of replaced.operations) journal.settled(operationId);
-    const deadline = rfc3339(untilWallMs);
     for (const lease of records.keys()) events.lease('breaking', lease, `${reason} (until ${deadline})`);
-    return { deadline, operations: new Map([...records].map(([lease, { operationId }]) => [lease, operationId])) };
+    return { deadline, operations: operationOf(records) };
   }
 
   /**
@@ -118,21 +126,26 @@ export class Graces {
       }
       this.#stored.add(one.resource.key);
       const leftMs = Math.max(0, Math.min(one.graceMs, graceLeftMs(one, clock)));
-      this.#begin({ caller: asCaller(one.by), request: one, records, untilMs: clock.monotonicMs() + leftMs });
+      const deadline = rfc3339(one.untilWallMs);
+      this.#begin({ caller: asCaller(one.by), request: one, records, untilMs: clock.monotonicMs() + leftMs, deadline });
     }
     for (let i = 0; i < ops.length; i += LIMITS.endsPerUnitMax) await journal.commit(ops.slice(i, i + LIMITS.endsPerUnitMax));
     for (const op of ops) if (op.op === 'outcome') journal.settled(op.operationId);
   }
 
-  /** Whoever got in meanwhile is not meant. A break of its own, also when one was announced: that one came to nothing. */
-  breakNow(caller: Caller, { resource, reason }: Omit<BreakRequest, 'graceMs'>, leases: readonly Lease[]): void {
+  /** Whoever got in meanwhile is not meant. A break of its own, also when one was announced: that one came to nothing, except for others. */
+  breakNow(caller: Caller, { resource, reason }: Pick<BreakRequest, 'resource' | 'reason'>, leases: readonly Lease[]): void {
     const { random, writes } = this.#deps;
-    const announced = this.#running.get(resource.key)?.records.keys() ?? [];
-    this.#forget(resource);
+    const announced = [...(this.#running.get(resource.key)?.records.keys() ?? [])];
     const ends = leases.map((lease) => ({
       lease,
       end: endKinds.broken(caller, () => writes.detail(lease, reason), { operationId: newBreakId(random) }),
     }));
+    if (announced.some((lease) => lease.phase !== 'over' && !leases.includes(lease))) {
+      this.#deps.desk.decide(ends);
+      return;
+    }
+    this.#forget(resource);
     this.#break(resource, ends, [...announced, ...leases]);
   }
 
@@ -141,7 +154,7 @@ export class Graces {
     for (const grace of this.#running.values()) grace.timer.cancel();
   }
 
-  #begin({ caller, request, records, untilMs }: GraceTerms): void {
+  #begin({ caller, request, records, untilMs, deadline }: GraceTerms): void {
     const { clock, coordinator } = this.#deps;
     const { resource } = request;
     const leases = [...records.keys()];
@@ -154,7 +167,8 @@ export class Graces {
     const left = (): void => {
       if (leases.every((lease) => lease.phase === 'over')) this.#finish(resource);
     };
-    this.#running.set(resource.key, { caller, request, records, untilMs, timer, forgetHolders: leases.map((lease) => lease.onChange(left)) });
+    const forgetHolders = leases.map((lease) => lease.onChange(left));
+    this.#running.set(resource.key, { caller, request, records, untilMs, deadline, timer, forgetHolders });
   }
 
   /** An announcement that did not become durable did not happen; the earlier one stands. */
@@ -241,6 +255,10 @@ export class Graces {
     });
     return { ...record, volume, path };
   }
+}
+
+function operationOf(records: ReadonlyMap<Lease, AuditDraft>): Announcement['operations'] {
+  return new Map([...records].map(([lease, { operationId }]) => [lease, operationId]));
 }
 
 function operationsOf(records: Iterable<AuditDraft>): AnnouncedBreak['leases'] {

@@ -33,7 +33,7 @@ export function grantInDoubt(leaseId: string, cause: GatewayError): GatewayError
 const TELLS = {
   'the same request': 'so does the same request, whose answer then says that it is done.',
   'its operation':
-    'GET /v1/operations/{operation_id} tells when it is done: operation_not_found until then. Do not send the break again after that: it would be one of whoever holds the lock by then.',
+    'GET /v1/operations/{operation_id} tells when it is done: operation_not_found until then. To send the break again name these lease_refs in it: without them it would be one of whoever holds the lock by then.',
 } as const;
 
 /**

@@ -79,6 +79,23 @@ describe('what administrators do by the command line', () => {
     await next.release();
   });
 
+  it('lock break names whom it is of: sent again for a lease that it has ended it says the same, and breaks nobody else', async () => {
+    await lab.client.lease('v/again.txt', { ttlMs: 60_000 });
+    const order = ['lock', 'break', 'v/again.txt', '--reason', 'maintenance'] as const;
+    const first = await lab.cli.json<BreakReport>(...order);
+    const next = await lab.client.lease('v/again.txt');
+    const [{ lease_ref: ref } = { lease_ref: '' }] = first.leases;
+    const { leaseRef } = next;
+    expect(await lab.cli.json<BreakReport>(...order, '--lease', ref)).toEqual(first);
+    await next.confirm();
+    await next.release();
+    expect(await lab.cli.run(...order)).toMatchObject({ code: 1, stderr: expect.stringMatching(/^fencegate: v\/again\.txt is free: /) });
+    expect(await lab.cli.run(...order, '--lease', String(leaseRef))).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/: not held on v\/again\.txt any more, and not ended by a break, and nothing was changed\n/),
+    });
+  });
+
   it('volume adopt opens a volume of a gateway that is gone, in one that runs', async () => {
     const own = await ownDirectory();
     mkdirSync(join(own, 'w'));

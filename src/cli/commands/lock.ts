@@ -21,6 +21,7 @@ export interface ListLocksFlags extends JsonFlags {
 export interface BreakFlags extends JsonFlags {
   readonly reason: string;
   readonly grace?: number;
+  readonly lease?: readonly string[];
 }
 
 export function showLock(context: CommandContext, resource: string, flags: JsonFlags): Promise<number> {
@@ -82,15 +83,18 @@ export function listLocks(context: CommandContext, flags: ListLocksFlags): Promi
 export function breakLock(context: CommandContext, resource: string, flags: BreakFlags): Promise<number> {
   return withOrder(context, flags, async (client, signal) => {
     const grace = flags.grace === undefined ? {} : { graceMs: flags.grace };
+    // By name, so that an answer that was lost may be asked for again and is nobody else's break.
+    const leaseRefs = flags.lease ?? (await client.lock(resource, { signal })).holders.map(({ lease_ref: ref }) => ref);
+    if (leaseRefs.length === 0) return nothingToBreak(context, `${resource} is free: nobody holds it`);
     let report: BreakReport;
     try {
-      report = await client.breakLock(resource, { reason: flags.reason, ...grace, signal });
+      report = await client.breakLock(resource, { reason: flags.reason, ...grace, leaseRefs, signal });
     } catch (thrown) {
-      // To this command it means that there is nothing to break, not that there is no such file.
-      if (!isFencegateError(thrown, 'not_found')) throw thrown;
-      context.host.complain(printable(`${resource} is free: nobody holds it, and nothing was changed`));
-      context.host.complain('next: fencegate lock list shows what is held');
-      return EXIT.failed;
+      if (isFencegateError(thrown, 'lease_not_held', 'lease_not_found'))
+        return nothingToBreak(context, `${leaseRefs.join(', ')}: not held on ${resource} any more, and not ended by a break`);
+      if (isFencegateError(thrown, 'outcome_unknown', 'gateway_unreachable'))
+        context.host.complain(printable(`to ask for the same break again, and for no other, add --lease ${leaseRefs.join(' ')}`));
+      throw thrown;
     }
     if (flags.json === true) {
       outJson(context.screen, report);
@@ -112,6 +116,12 @@ export function breakLock(context: CommandContext, resource: string, flags: Brea
     }
     return EXIT.ok;
   });
+}
+
+function nothingToBreak({ host }: CommandContext, why: string): number {
+  host.complain(printable(`${why}, and nothing was changed`));
+  host.complain('next: fencegate lock list shows what is held');
+  return EXIT.failed;
 }
 
 function partyRow(does: string, party: LockParty): (string | number | null)[] {

@@ -114,6 +114,7 @@ function addLocks(lock: Command, context: CommandContext, run: Run): void {
     .argument('<resource>', 'VOL/PATH')
     .requiredOption('--reason <text>', 'why; goes into the audit log')
     .option('--grace <duration>', 'time for the holder to finish; default none', duration)
+    .option('--lease <ref...>', 'only these, as lock show names them (LEASE); default: whoever holds it now')
     .addHelpText('after', examples("fencegate lock break demo/ledger/q3.csv --reason 'its host is gone'"))
     .action((resource: string, flags: BreakFlags) => run(async () => (await import('../commands/lock.ts')).breakLock(context, resource, flags)));
 }

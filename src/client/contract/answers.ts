@@ -386,6 +386,8 @@ export interface BreakLock {
   readonly reason: string;
   /** Default 0: at once */
   readonly grace_ms?: number;
+  /** Who is meant, as GET /v1/locks shows its holders: nobody else is broken. Sent again, also after it was done, the break is answered as the first one was, for an hour. Default: whoever holds the lock when the request arrives */
+  readonly lease_refs?: readonly string[];
 }
 
 export interface BreakReport {

@@ -44,6 +44,9 @@ const CHANGE_CODES = [
 
 const GRACE_RUNS = 'The grace period runs, also over a restart. GET /v1/operations?request_id= tells what came of it: pending, committed, aborted';
 
+const SAFE_AGAIN =
+  'A break with lease_refs may be sent again whatever became of it; one without is of whoever holds the lock by then, so after an answer that did not arrive look first. With lease_refs of leases that ended otherwise it is 409 lease_not_held.';
+
 /** What administrators see and may do. */
 export function adminRoutes(app: TypedApp, options: RouteOptions): void {
   lockAdministration(app, options);
@@ -59,20 +62,27 @@ function lockAdministration(app: TypedApp, { deps }: RouteOptions): void {
       schema: {
         tags: ['admin'],
         summary: 'End somebody’s lease: fences first',
-        description: END_IN_DOUBT,
+        description: `${END_IN_DOUBT} ${SAFE_AGAIN}`,
         body: BreakBody,
         response: answers({ 200: { description: 'Broken', schema: BreakAnswer }, 202: { description: GRACE_RUNS, schema: BreakAnswer } }, [
           ...CHANGE_CODES,
           'invalid_path',
           'not_found',
           'volume_not_found',
+          'lease_not_found',
+          'lease_not_held',
         ]),
       },
     },
     async (request, reply): Promise<BreakAnswerBody> => {
-      const { resource: name, reason, grace_ms: graceMs = 0 } = request.body;
+      const { resource: name, reason, grace_ms: graceMs = 0, lease_refs: leaseRefs } = request.body;
       const resource = resourceInBody(deps, request, name);
-      const report = await deps.administration.breakLock(callerOf(request), { resource, reason, graceMs });
+      const report = await deps.administration.breakLock(callerOf(request), {
+        resource,
+        reason,
+        graceMs,
+        ...(leaseRefs === undefined ? {} : { leaseRefs }),
+      });
       reply.code(report.state === 'broken' ? 200 : 202);
       return breakJson(report);
     },

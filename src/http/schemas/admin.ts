@@ -23,6 +23,15 @@ export const BreakBody = Type.Object(
     resource: ResourceName,
     reason: Reason,
     grace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.breakGraceMsMax, description: 'Default 0: at once' })),
+    lease_refs: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.leaseIdBytesMax }), {
+        minItems: 1,
+        maxItems: LIMITS.breakLeasesMax,
+        uniqueItems: true,
+        description:
+          'Who is meant, as GET /v1/locks shows its holders: nobody else is broken. Sent again, also after it was done, the break is answered as the first one was, for an hour. Default: whoever holds the lock when the request arrives',
+      }),
+    ),
   },
   { additionalProperties: false, title: 'BreakLock' },
 );

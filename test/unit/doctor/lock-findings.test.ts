@@ -60,7 +60,7 @@ describe('a lease held for longer than five minutes', () => {
         ttl_ms: HOUR,
         gone: null,
         needs_force: true,
-        how: expect.stringContaining('POST /v1/admin/locks/break {"resource":"vol/a"'),
+        how: expect.stringContaining(`POST /v1/admin/locks/break {"resource":"vol/a","lease_refs":["${lease.leaseRef}"]`),
       },
     });
     expect(found?.remedy).toBeNull();
