@@ -95,7 +95,7 @@ describe('a lease held for longer than five minutes', () => {
       outcome: 'committed',
       principal: 'root',
       leaseRef: lease.leaseRef,
-      detail: '{"reason":"host is down","committed":[]}',
+      detail: '{"reason":"host is down","committed":[],"committed_truncated":false}',
     });
     expect(record?.highWaterMark).toBeGreaterThan(tokenOf(lease));
     await expect(remedy?.carryOut(admin)).rejects.toMatchObject({ code: 'not_found' });
