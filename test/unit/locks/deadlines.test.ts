@@ -12,7 +12,7 @@ describe('deadlines', { timeout: 300_000 }, () => {
   it('are taken earliest first, however they were set, moved and removed', () => {
     const step = fc.record({ what: fc.constantFrom('set', 'set', 'remove', 'take'), pick: fc.nat(9), dueMs: fc.nat(100) });
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
+      fc.property(fc.array(step, { maxLength: 100, size: 'max' }), (steps) => {
         const deadlines = new Deadlines(new FakeClock(), () => undefined);
         const items = Array.from({ length: 10 }, item);
         const model = new Map<Timed, number>();

@@ -62,7 +62,7 @@ const arrivals = fc.array(
     priority: fc.integer({ min: 0, max: PRIORITY_MAX }),
     pick: fc.nat(),
   }),
-  { maxLength: 80 },
+  { maxLength: 80, size: 'max' },
 );
 
 /** Runs a schedule; `check` looks after every step. */
@@ -87,7 +87,7 @@ describe('the decision who may hold', { timeout: 300_000 }, () => {
     fc.assert(
       fc.property(arrivals, fc.boolean(), (steps, equals) => {
         run(steps, equals, ({ holders }) => {
-          for (const a of holders) for (const b of holders) expect(a === b || !conflict(a.mode, b.mode)).toBe(true);
+          expect(holders.every((a) => holders.every((b) => a === b || !conflict(a.mode, b.mode)))).toBe(true);
         });
       }),
       RUNS,
@@ -107,10 +107,11 @@ describe('the decision who may hold', { timeout: 300_000 }, () => {
     fc.assert(
       fc.property(arrivals, fc.boolean(), (steps, equals) => {
         run(steps, equals, ({ holders, line }) => {
-          for (const [place, waiter] of line.entries()) {
+          const isBefore = (waiter: Party, place: number): boolean => {
             const blocker = watched(waiter, holders, line.slice(0, place));
-            expect(blocker !== null && (holders.includes(blocker) || line.indexOf(blocker) < place)).toBe(true);
-          }
+            return blocker !== null && (holders.includes(blocker) || line.indexOf(blocker) < place);
+          };
+          expect(line.every(isBefore)).toBe(true);
         });
       }),
       RUNS,
@@ -131,7 +132,7 @@ describe('the decision who may hold', { timeout: 300_000 }, () => {
 
   it('wakes exactly one writer, or one group of readers, when a writer among equals ends', () => {
     fc.assert(
-      fc.property(fc.array(fc.boolean(), { minLength: 2, maxLength: 40 }), (modes) => {
+      fc.property(fc.array(fc.boolean(), { minLength: 2, maxLength: 40, size: 'max' }), (modes) => {
         const model = new Model();
         const first = model.arrive('exclusive', 5);
         for (const shared of modes) model.arrive(shared ? 'shared' : 'exclusive', 5);
@@ -145,13 +146,17 @@ describe('the decision who may hold', { timeout: 300_000 }, () => {
 
   it('lets a more important one pass at most 16 per step of priority', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 0, max: 8 }), fc.array(fc.integer({ min: 1, max: PRIORITY_MAX }), { maxLength: 400 }), (priority, others) => {
-        const victim = { sequence: 0, priority };
-        for (let step = 1; step <= PRIORITY_MAX; step += 1) {
-          const passed = others.filter((p, i) => p === step && compareOrder({ sequence: i + 1, priority: p }, victim) < 0).length;
-          expect(passed).toBeLessThanOrEqual(PASS_PER_STEP * Math.max(0, step - priority));
-        }
-      }),
+      fc.property(
+        fc.integer({ min: 0, max: 8 }),
+        fc.array(fc.integer({ min: 1, max: PRIORITY_MAX }), { maxLength: 400, size: 'max' }),
+        (priority, others) => {
+          const victim = { sequence: 0, priority };
+          for (let step = 1; step <= PRIORITY_MAX; step += 1) {
+            const passed = others.filter((p, i) => p === step && compareOrder({ sequence: i + 1, priority: p }, victim) < 0).length;
+            expect(passed).toBeLessThanOrEqual(PASS_PER_STEP * Math.max(0, step - priority));
+          }
+        },
+      ),
       RUNS,
     );
   });
