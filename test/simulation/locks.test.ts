@@ -6,6 +6,7 @@ import { conflict } from '../../src/locks/decision.ts';
 import { seededRandom, settle } from '../support/fake-clock.ts';
 import { anybody, callerOf, LockLab, never, resource } from '../support/lock-lab.ts';
 import { TIER } from '../support/tier.ts';
+import { Keeper } from './keeper.ts';
 
 const SCHEDULES = TIER.simulationSeeds;
 const STEPS = 50;
@@ -21,10 +22,16 @@ interface Client {
   pin: { readonly pin: Pin; readonly token: bigint; readonly path: string } | null;
 }
 
+/** The longest wait of any call, and what a call may take beside it. */
+const ANSWERED_MS = 4_000 + 12_000;
+/** Between two heartbeats of a client that never pauses. */
+const BEAT_MS = 1_000;
+
 /**
- * Clients that pause, die, return, write and are broken, in an order drawn from the seed, with a journal that sometimes is slow or
+ * Clients that pause, die, return, write, share sessions and are broken, and one that never pauses, in an order drawn from the seed, with a journal that sometimes is slow or
  * refuses and a process that sometimes dies. After every step: no two conflicting holders; marks only rise; who pins is the
- * newest; nobody pins beside a newer grant.
+ * newest; nobody pins beside a newer grant; what is kept alive in time is not lost. From time to time everybody is left alone: then
+ * every call is answered, while the one that never pauses goes on holding what it has.
  */
 class Schedule {
   readonly #next: () => number;
@@ -39,14 +46,20 @@ class Schedule {
   #open = new Set<Promise<void>>();
   #broken: unknown = null;
   #restarts = 0;
+  readonly #keeper: Keeper;
+  /** Everything is ended from here on. */
+  #ending = false;
   grants = 0;
   deadlocks = 0;
   pins = 0;
   refusedPins = 0;
+  beats = 0;
+  tellings = 0;
 
   constructor(seed: number) {
     this.#next = seededRandom(seed).next;
     this.#lab = new LockLab({ seed });
+    this.#keeper = new Keeper(this.#next, RESOURCES, (work) => this.#quietly(work));
     this.#clients = Array.from({ length: 3 }, () => ({ leases: [], sessionId: null, asleepUntilMs: 0, pin: null }));
   }
 
@@ -55,15 +68,15 @@ class Schedule {
       await this.#step();
       await this.#check();
     }
-    this.#lab.journal.failing = false;
-    this.#lab.journal.release();
-    for (const client of this.#clients) this.#leave(client);
+    await this.#leftAlone();
+    this.#ending = true;
     await this.#lab.locks.endAll('lost', null);
     await this.#lab.clock.advanceAsync(120_000);
     await this.#check();
     this.deadlocks = this.#lab.journal.decisions().filter((decision) => decision === 'deadlock:deadlock').length;
-    // Nobody waits for ever: every call of the living process was answered.
     assert.equal(this.#open.size, 0);
+    this.beats = this.#keeper.beats;
+    this.tellings = this.#keeper.tellings;
     this.#lab.locks.stop();
   }
 
@@ -71,21 +84,51 @@ class Schedule {
     const client = this.#pick(this.#clients);
     const awake = client.asleepUntilMs <= this.#lab.clock.monotonicMs();
     const draw = this.#next();
-    if (draw < 0.2) await this.#lab.clock.advanceAsync(Math.floor(this.#next() * 2_000));
+    if (draw < 0.2) await this.#advance(Math.floor(this.#next() * 2_000));
     else if (draw < 0.23) client.asleepUntilMs = this.#lab.clock.monotonicMs() + this.#next() * 8_000;
     else if (draw < 0.27) this.#journalMood();
     else if (draw < 0.28) await this.#die();
+    else if (draw < 0.282) await this.#leftAlone();
     else if (draw < 0.3)
       this.#quietly(this.#lab.locks.breakLock(root, { resource: this.#pick(RESOURCES), reason: 'x', graceMs: this.#next() < 0.5 ? 0 : 1_000 }));
+    else if (draw < 0.38) this.#keeper.act(this.#lab);
     else if (!awake) return;
-    else if (draw < 0.48) this.#acquire(client);
-    else if (draw < 0.55) this.#endOne(client);
-    else if (draw < 0.63) this.#renewOne(client);
-    else if (draw < 0.68) this.#convertOne(client);
-    else if (draw < 0.73) this.#implicit();
+    else if (draw < 0.52) this.#acquire(client);
+    else if (draw < 0.54) this.#sessionOf(client);
+    else if (draw < 0.6) this.#endOne(client);
+    else if (draw < 0.67) this.#renewOne(client);
+    else if (draw < 0.71) this.#convertOne(client);
+    else if (draw < 0.75) this.#implicit();
     else if (client.pin !== null) this.#leave(client);
     else this.#write(client);
     await settle();
+  }
+
+  /** Time goes by, and whoever never pauses is heard of in it. */
+  async #advance(ms: number): Promise<void> {
+    for (let left = ms; left > 0; left -= BEAT_MS) {
+      this.#keeper.keep(this.#lab);
+      await settle();
+      await this.#lab.clock.advanceAsync(Math.min(left, BEAT_MS));
+      this.#keeper.check(this.#lab);
+    }
+  }
+
+  /** Nobody waits for ever: with a journal that takes what it is given, and no write under way, every call of the living process is answered. */
+  async #leftAlone(): Promise<void> {
+    this.#lab.journal.failing = false;
+    this.#lab.journal.release();
+    for (const client of this.#clients) this.#leave(client);
+    const open = [...this.#open];
+    await this.#advance(ANSWERED_MS);
+    assert.equal(open.filter((call) => this.#open.has(call)).length, 0, 'a call is not answered');
+  }
+
+  #sessionOf(client: Client): void {
+    const sessionId = this.#pick(client.leases)?.sessionId ?? client.sessionId;
+    if (sessionId === null) return;
+    const { service } = this.#lab.locks;
+    this.#quietly(this.#next() < 0.8 ? service.heartbeat(anybody, sessionId) : service.endSession(anybody, sessionId));
   }
 
   #acquire(client: Client): void {
@@ -103,7 +146,10 @@ class Schedule {
     if (this.#next() < 0.1) this.#lab.clock.after(this.#next() * 2_000, () => gone.abort(new Error('gone')));
     const lab = this.#lab;
     const work = async (): Promise<void> => {
-      const sessionId = this.#next() < 0.5 ? await this.#session(lab, client) : null;
+      // A session of its own, one that a lease made or of whatever it knows, or none.
+      const draw = this.#next();
+      const known = this.#pick(client.leases)?.sessionId ?? null;
+      const sessionId = draw < 0.4 ? await this.#session(lab, client) : draw < 0.6 ? known : null;
       this.#learn(client, await lab.acquire(where, { ...changes, sessionId }, anybody, gone.signal));
     };
     this.#quietly(
@@ -233,6 +279,7 @@ class Schedule {
     this.#pinned.clear();
     this.#open = new Set();
     for (const client of this.#clients) client.pin = null;
+    this.#keeper.died(this.#lab);
     this.#restarts += 1;
     // A start that the journal refuses is no start.
     this.#lab.journal.failing = false;
@@ -241,6 +288,11 @@ class Schedule {
   }
 
   async #check(): Promise<void> {
+    if (!this.#ending) {
+      this.#keeper.keep(this.#lab);
+      await settle();
+      this.#keeper.check(this.#lab);
+    }
     if (this.#broken !== null) throw this.#broken;
     for (const where of RESOURCES) {
       const { journal, locks } = this.#lab;
@@ -293,7 +345,7 @@ describe('schedules of clients that pause, die, return and write', () => {
     // The short tier guards a commit and tries the same schedules each time; the long one looks for new ones.
     const first = Number(process.env['SIMULATION_SEED'] ?? (TIER.freshSeeds ? Math.floor(Date.now() / 1_000) % 1_000_000 : 844_000));
     const count = process.env['SIMULATION_SEED'] === undefined ? SCHEDULES : 1;
-    let [grants, pins, refused, deadlocks] = [0, 0, 0, 0];
+    let [grants, pins, refused, deadlocks, beats, tellings] = [0, 0, 0, 0, 0, 0];
     for (let seed = first; seed < first + count; seed += 1) {
       const schedule = new Schedule(seed);
       await schedule.run().catch((thrown: unknown) => {
@@ -303,11 +355,13 @@ describe('schedules of clients that pause, die, return and write', () => {
       pins += schedule.pins;
       refused += schedule.refusedPins;
       deadlocks += schedule.deadlocks;
+      beats += schedule.beats;
+      tellings += schedule.tellings;
     }
     console.log(
-      `locks simulation: seeds ${first}..${first + count - 1}, ${grants} grants, ${pins} pins, ${refused} refused pins, ${deadlocks} deadlocks`,
+      `locks simulation: seeds ${first}..${first + count - 1}, ${grants} grants, ${pins} pins, ${refused} refused pins, ${deadlocks} deadlocks, ${beats} heartbeats of who never pauses, ${tellings} lost waits told`,
     );
-    if (count > 1) expect(Math.min(grants, pins, refused)).toBeGreaterThan(count);
+    if (count > 1) expect(Math.min(grants, pins, refused, beats)).toBeGreaterThan(count);
     if (count > 1) expect(deadlocks).toBeGreaterThan(0);
   }, 600_000);
 });
