@@ -20,7 +20,7 @@ async function* asStream(chunks: readonly Buffer[]): AsyncGenerator<Buffer> {
   yield* chunks;
 }
 
-const CUTS = fc.array(fc.nat(), { maxLength: 12 });
+const CUTS = fc.array(fc.nat(), { maxLength: 12, size: 'max' });
 
 test('a form is passed on unchanged, wherever it is cut; what follows its end is not looked at', async () => {
   await fc.assert(

@@ -75,7 +75,7 @@ const drafts = fc.array(
     leaseRef: oneOf(null, 'l'),
     fencingToken: oneOf(null, token(1), token(2n ** 62n)),
   }) as fc.Arbitrary<Partial<AuditDraft>>,
-  { minLength: 1, maxLength: 40 },
+  { minLength: 1, maxLength: 40, size: 'max' },
 );
 const filters = fc.record(
   {

@@ -16,7 +16,7 @@ describe('a stored mark', () => {
     const highest = new Map<string, number>();
     fc.assert(
       fc.property(
-        fc.array(fc.tuple(fc.constantFrom('demo/a', 'demo/b'), fc.integer({ min: 1, max: 1_000_000 }), fc.boolean()), { maxLength: 20 }),
+        fc.array(fc.tuple(fc.constantFrom('demo/a', 'demo/b'), fc.integer({ min: 1, max: 1_000_000 }), fc.boolean()), { maxLength: 20, size: 'max' }),
         (raises) => {
           const before = new Map(highest);
           write(...raises.map(([name, value, named]) => raise(name, value, { named })));
@@ -72,7 +72,7 @@ describe('a cached mark', () => {
         fc.record({ kind: fc.constant('read' as const), key: fc.constantFrom('a', 'b', 'c') }),
         fc.constant({ kind: 'answer' as const }),
       ),
-      { maxLength: 60 },
+      { maxLength: 60, size: 'max' },
     );
     await fc.assert(
       fc.asyncProperty(steps, async (list) => {

@@ -53,22 +53,25 @@ describe('the token ceiling of a volume', () => {
 
   it('I6: is durable at or above a token before the token is issued, whatever writes fail', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.record({ step: fc.bigInt({ min: 1n, max: BLOCK }), fail: fc.boolean() }), { maxLength: 40 }), async (steps) => {
-        const { stamp, state, durable } = stampOver();
-        let token = 0n;
-        for (const { step, fail } of steps) {
-          token += step;
-          state.fail = fail;
-          const issued = await stamp.reserve(token).then(
-            () => true,
-            () => false,
-          );
-          if (issued) expect(durable()).toBeGreaterThanOrEqual(token);
-          await settle();
-        }
-        const ceilings = state.written.map(({ ceiling }) => ceiling);
-        expect(ceilings).toEqual([...ceilings].sort((a, b) => (a < b ? -1 : 1)));
-      }),
+      fc.asyncProperty(
+        fc.array(fc.record({ step: fc.bigInt({ min: 1n, max: BLOCK }), fail: fc.boolean() }), { maxLength: 40, size: 'max' }),
+        async (steps) => {
+          const { stamp, state, durable } = stampOver();
+          let token = 0n;
+          for (const { step, fail } of steps) {
+            token += step;
+            state.fail = fail;
+            const issued = await stamp.reserve(token).then(
+              () => true,
+              () => false,
+            );
+            if (issued) expect(durable()).toBeGreaterThanOrEqual(token);
+            await settle();
+          }
+          const ceilings = state.written.map(({ ceiling }) => ceiling);
+          expect(ceilings).toEqual([...ceilings].sort((a, b) => (a < b ? -1 : 1)));
+        },
+      ),
     );
   });
 
