@@ -16,8 +16,9 @@ const LOOK_EVERY_MS = 250;
 /** And so often at most before a handle is replaced, whatever it tries. */
 const attemptLooks = (sessionMs: number): number =>
   Math.min(LIMITS.zookeeperAttemptMsMax, Math.max(LIMITS.zookeeperAttemptMsMin, sessionMs / 3)) / LOOK_EVERY_MS;
-/** `state` when it has neither a connection nor an attempt at one. */
+/** `state` when it has neither a connection nor an attempt at one, and when it has a connection. */
 const IDLE = 0;
+const CONNECTED = 3;
 
 type Say = (message: FromChild) => void;
 
@@ -31,7 +32,8 @@ export interface NativeSessionOptions {
 /**
  * One session over the native client, of which a handle is never used for a second one (trap N10). A handle that has tried every server
  * loses its timer and comes back with the next ping only, a third of the session later; one that waits for a server which takes connections and says
- * nothing does so for two thirds of the session, which is all that contact lasts. So it is replaced by one that resumes the session.
+ * nothing does so for two thirds of the session, which is all that contact lasts. And one that loses its connection may tell nobody: what its
+ * `state` says counts. So it is replaced by one that resumes the session.
  */
 export class NativeSession {
   readonly #make: () => NativeClient;
@@ -78,12 +80,14 @@ export class NativeSession {
     return native;
   }
 
-  /** Replaces a handle that was idle at two looks in a row, or was without a connection for too many. */
+  /** Replaces a handle that was idle at two looks in a row, or was without a connection for too many, or lost it and did not say so. */
   #lookAfter(idleLooks: number, lonelyLooks: number): void {
     if (this.#over) return;
+    const silent = this.#connected && this.#native.state !== CONNECTED;
+    if (silent) this.#onDisconnect();
     const lonely = this.#connected ? 0 : lonelyLooks + 1;
     const idle = lonely > 0 && this.#native.state === IDLE ? idleLooks + 1 : 0;
-    const given = idle >= 2 || lonely >= attemptLooks(this.#order.sessionMs);
+    const given = silent || idle >= 2 || lonely >= attemptLooks(this.#order.sessionMs);
     if (given) this.#replace();
     setTimeout(() => (given ? this.#lookAfter(0, 0) : this.#lookAfter(idle, lonely)), LOOK_EVERY_MS);
   }
