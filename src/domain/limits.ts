@@ -151,6 +151,8 @@ export const LIMITS = {
   localChangeDeadlineMs: 10_000,
   volumeInFlightDefault: 8,
   volumeQueueMax: 1_024,
+  /** Times that a file is opened for one answer: each stale handle is of a file that was replaced in that very moment, or of an export that is gone. */
+  staleOpensMax: 4,
   /** Names in the own directory that could not be removed while the volume hung, and are tried again. */
   litterMax: 10_000,
   /** How long a hung volume is left alone before one call tries it again. */

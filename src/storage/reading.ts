@@ -31,16 +31,17 @@ const STRONG_AFTER_MS = 2_000;
 
 /**
  * Opens a file for one answer. Rejects with `not_found` (hidden names too), `is_a_directory`, `special_file`, `symbolic_link`, `not_a_directory`,
- * `forbidden`, `volume_unavailable`. A stale handle (the file was replaced through another client) is opened anew once (case B21, trap F10).
+ * `forbidden`, `volume_unavailable`. A stale handle (the file was replaced in that moment) is opened anew, a few times (case B21, trap F10).
  */
 export async function openFile(reading: ReadingRoom, resource: Resource): Promise<OpenedFile> {
   if (resource.path.split('/').some(isHiddenSegment)) throw refuse('not_found', 'There is no such file.');
   return mapped(async () => {
-    try {
-      return await openOnce(reading, resource);
-    } catch (thrown) {
-      if (errnoOf(thrown) !== 'ESTALE') throw thrown;
-      return openOnce(reading, resource);
+    for (let opens = 1; ; opens += 1) {
+      try {
+        return await openOnce(reading, resource);
+      } catch (thrown) {
+        if (errnoOf(thrown) !== 'ESTALE' || opens === LIMITS.staleOpensMax) throw thrown;
+      }
     }
   });
 }
