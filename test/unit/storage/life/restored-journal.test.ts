@@ -108,7 +108,7 @@ describe('no crash looks like a journal that was put back', () => {
       young.remove();
     }
     expect(between).toBeGreaterThan(1);
-  });
+  }, 60_000);
 
   it.each(['before', 'after'] as const)('nor is a stamp taken for one whose volume failed %s its rename', async (when) => {
     await (await living.open()).close();
@@ -150,7 +150,7 @@ describe('no crash looks like a journal that was put back', () => {
       await opened.close();
       young.remove();
     }
-  });
+  }, 60_000);
 
   it('nor a journal that refused the ceiling: the stamp stays, the start says so, and the next one opens', async () => {
     await (await living.open()).close();
