@@ -5,12 +5,14 @@ import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { GatewayError, refuse } from '../domain/errors.ts';
 import type { Journal, JournalStart } from '../domain/journal.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { journalKnows, leasesComeBack, tokensAbove } from '../gateway/recover.ts';
 import type { SettleLoop } from '../gateway/settle-loop.ts';
 import { startRecord } from '../gateway/start-record.ts';
 import type { GrpcServer } from '../grpc/server.ts';
 import { closeApp, OpenRequests } from '../http/draining.ts';
 import type { Locks } from '../locks/create-lock-service.ts';
+import type { EndsNotStored } from '../locks/ends-at-stop.ts';
 import type { VolumeSet } from '../storage/volume-set.ts';
 import type { ConfiguredCoordination } from './coordination.ts';
 import type { Stopping } from './stopping.ts';
@@ -94,6 +96,7 @@ async function stop(
   // Streams and whatever else is still open ends here.
   stopping.end(overdue());
   await Promise.all([closeApp(app, clock), grpc?.stop()]);
+  tellNotStored(app.log, await locks.endsAtStop());
   locks.stop();
   await coordination.stop();
   settleLoop.stop();
@@ -103,6 +106,20 @@ async function stop(
 
 function overdue(): GatewayError {
   return new GatewayError('draining', { detail: 'The gateway is shutting down.', retryAfterMs: 5_000 });
+}
+
+/** A start may bring them back, though somebody was told that the end is in effect. */
+function tellNotStored(log: FastifyInstance['log'], { leases, sessions }: EndsNotStored): void {
+  if (leases.length === 0 && sessions.length === 0) return;
+  log.error(
+    {
+      lease_refs: leases.slice(0, LIMITS.endsNamedMax),
+      leases: leases.length,
+      session_refs: sessions.slice(0, LIMITS.endsNamedMax),
+      sessions: sessions.length,
+    },
+    'the journal did not take the ends of these leases and sessions: a start may bring them back',
+  );
 }
 
 /** When ownership leaves no volume open, serving would only confuse: the process ends with one line. */

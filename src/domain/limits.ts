@@ -43,6 +43,9 @@ export const LIMITS = {
   endsPerUnitMax: 200,
   /** After which the end of a lease that the journal refused is tried again, when nobody asks. */
   endRetryMs: 1_000,
+  /** How long a gateway that stops tries them once more, and how many of those left its log names. */
+  endsAtStopMs: 2_000,
+  endsNamedMax: 100,
   /** After which grants to waiters that the journal refused are tried again, and how many of them at once. */
   grantRetryMs: 1_000,
   grantRetriesMax: 1_000,

@@ -19,6 +19,7 @@ import { Converting } from './converting.ts';
 import type { Coordination } from './coordination.ts';
 import { embeddedCoordination } from './embedded/embedded-coordination.ts';
 import { endKinds } from './end-kinds.ts';
+import { type EndsNotStored, endsAtStop } from './ends-at-stop.ts';
 import { EndsTold } from './ends-told.ts';
 import { EventRing } from './event-ring.ts';
 import { Graces } from './graces.ts';
@@ -94,6 +95,8 @@ export interface Locks {
   rebase(base: bigint): Promise<void>;
   /** `shutdown`: waiters are answered, holders keep their leases over the restart. `lost`: everything ends, of one volume or of all. */
   endAll(how: 'shutdown' | 'lost', volume: string | null): Promise<void>;
+  /** Before `stop`: what the journal refused is tried once more. Resolves with what it does not have. */
+  endsAtStop(): Promise<EndsNotStored>;
   /** Cancels every timer. */
   stop(): void;
 }
@@ -162,6 +165,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
       await endAll('lost', null);
     },
     endAll,
+    endsAtStop: () => endsAtStop({ clock, table, ends: parts.ends, sessionDesk }),
     stop() {
       desk.stop();
       sessionDesk.stop();
@@ -268,6 +272,7 @@ function buildParts(deps: LockServiceDeps) {
   const views = new LockViews({ clock, coordinator, coordination, table, journal, holdTimes, signedTokens, policy, fenceLevel: deps.fenceLevel });
   const refusals = new Refusals({ log: deps.refusals, audit, statusOf: deps.statusOf, markOf: (key) => markOf({ key }) });
   return {
+    ends,
     writes: new BrokenWrites(journal),
     coordination,
     pinnable,

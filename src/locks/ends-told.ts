@@ -49,6 +49,12 @@ export class EndsTold {
     await decided?.durable;
   }
 
+  /** Resolves when the journal has taken or refused each of them once more. */
+  async lastTry(): Promise<void> {
+    await this.#tryAll();
+    await Promise.allSettled([...this.#deps.table.untold()].map(({ decided }) => decided?.durable));
+  }
+
   stop(): void {
     this.#retry.stop();
   }

@@ -88,6 +88,10 @@ export class LeaseTable {
     return [...(this.#untoldByKey.get(resourceKey) ?? [])];
   }
 
+  untold(): Iterable<Lease> {
+    return this.#untold.values();
+  }
+
   /** All of them that were held. */
   untoldHolders(): Iterable<Lease> {
     return this.#untoldByToken.values();

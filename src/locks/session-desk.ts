@@ -121,6 +121,16 @@ export class SessionDesk {
     return { sessions: page.map(({ view }) => view), nextCursor: found.length > limit ? String(page.at(-1)?.place ?? 0) : null };
   }
 
+  /** Resolves when the journal has taken or refused each end of a session once more. */
+  async lastTry(): Promise<void> {
+    await this.#tryAll();
+    await Promise.allSettled([...this.#untold.values()].map(({ latest }) => latest));
+  }
+
+  untoldRefs(): readonly string[] {
+    return [...this.#untold.keys()];
+  }
+
   /** Ends that the journal refused are tried no more. */
   stop(): void {
     this.#again.stop();

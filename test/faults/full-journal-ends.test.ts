@@ -117,6 +117,18 @@ describeWhere(cannotMount, 'while the disk of the journal is full', () => {
     expect((await get(again.url, '/v1/audit/verify')).json).toMatchObject({ valid: true });
   });
 
+  it('a gateway that is stopped names the ends that it could not store, and the next start says that the disk is full', async () => {
+    const { gateway, options, held, answers } = await askedWhileFull({});
+    expect((await gateway.stop()).code).toBe(0);
+    const line = gateway.log.split('\n').find((text) => text.includes('did not take the ends'));
+    const { lease_refs: leases, session_refs: sessions } = JSON.parse(line ?? '{}') as Record<string, string[]>;
+    expect(leases).toEqual(expect.arrayContaining([held.released.ref, held.broken.ref, held.session.ref]));
+    expect(sessions).toContain(answers.session.json['session_ref']);
+    expect(line).not.toContain(held.released.id);
+    const failed = await GatewayProcess.failing(gateway.directory, options);
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringMatching(/disk .*is full/)]);
+  });
+
   it('a fix of the doctor is outcome_unknown as often as it is asked for, by one operation, and done when there is room', async () => {
     const { gateway, held, makeRoom } = await askedWhileFull({ heldLongMs: 1 });
     const { url } = gateway;
