@@ -270,7 +270,7 @@ function buildParts(deps: LockServiceDeps) {
   const sessions = new Sessions({ clock, random });
   const signedTokens = new SignedTokens(() => coordination.coordinatorId() ?? deps.gatewayUuid, deps.signingKeys);
   const views = new LockViews({ clock, coordinator, coordination, table, journal, holdTimes, signedTokens, policy, fenceLevel: deps.fenceLevel });
-  const refusals = new Refusals({ log: deps.refusals, audit, statusOf: deps.statusOf, markOf: (key) => markOf({ key }) });
+  const refusals = new Refusals({ clock, log: deps.refusals, audit, statusOf: deps.statusOf, markOf: (key) => markOf({ key }) });
   return {
     ends,
     writes: new BrokenWrites(journal),

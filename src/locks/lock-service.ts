@@ -138,7 +138,7 @@ export class LeaseService implements LockService {
   }
 
   heartbeat(caller: Caller, sessionId: string): Promise<{ readonly expiresInMs: number; readonly lost: readonly string[] }> {
-    return this.#deps.refusals.recorded(caller, null, nobodys, () =>
+    return this.#deps.refusals.recordedSoon(caller, () =>
       this.#sessionToldOver(caller, sessionId, () => this.#deps.sessionDesk.heartbeat(caller, sessionId)),
     );
   }

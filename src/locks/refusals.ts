@@ -1,9 +1,12 @@
 import type { AuditAction } from '../domain/audit-record.ts';
-import { asGatewayError, type ErrorCode } from '../domain/errors.ts';
+import type { Clock } from '../domain/clock.ts';
+import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { RefusalLog } from '../domain/journal.ts';
+import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
+import { within } from '../domain/within.ts';
 import type { LockAudit } from './lock-audit.ts';
 
 /** Not decisions about a lock: the gateway could not decide, or the record of the end says it already. */
@@ -21,6 +24,7 @@ const NOT_REFUSALS: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 export interface RefusalsDeps {
+  readonly clock: Clock;
   readonly log: RefusalLog;
   readonly audit: LockAudit;
   readonly statusOf: (code: ErrorCode) => number;
@@ -50,6 +54,23 @@ export class Refusals {
       const error = asGatewayError(thrown);
       if (!NOT_REFUSALS.has(error.code)) await this.record(caller, error.code, subject());
       throw error;
+    }
+  }
+
+  /** The same for one who may be answered together with others: they do not wait for a journal that is slow. */
+  async recordedSoon<T>(caller: Caller, work: () => Promise<T>): Promise<T> {
+    const late = (): GatewayError =>
+      new GatewayError('journal_unavailable', {
+        detail: 'The refusal is not recorded yet; nothing was changed.',
+        retryAfterMs: LIMITS.journalRetryAfterMs,
+      });
+    try {
+      return await work();
+    } catch (thrown) {
+      const error = asGatewayError(thrown);
+      if (NOT_REFUSALS.has(error.code)) throw error;
+      const recorded = this.record(caller, error.code, { resource: null, leaseRef: null });
+      throw (await within(this.#deps.clock, LIMITS.endsAwaitedMs, recorded)) === 'late' ? late() : error;
     }
   }
 

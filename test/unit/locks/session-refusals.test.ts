@@ -77,6 +77,20 @@ describe('a refused call about a session', () => {
   });
 });
 
+describe('a heartbeat', () => {
+  it('of a session that is gone holds up nobody in its batch when the journal is slow: it is to be sent again', async () => {
+    const lab = new LockLab();
+    const [mine, gone] = [await live(lab), 's.never'];
+    lab.journal.hold();
+    const batch = Promise.allSettled([beat(lab, mine), beat(lab, gone), beat(lab, gone)]);
+    const [first, ...others] = await lab.during(batch, LIMITS.endsAwaitedMs, 50);
+    expect(first).toMatchObject({ status: 'fulfilled', value: { lost: [] } });
+    expect(others).toMatchObject(others.map(() => ({ reason: { code: 'journal_unavailable', retryAfterMs: expect.any(Number) } })));
+    lab.journal.release();
+    await expect(beat(lab, gone)).rejects.toMatchObject({ code: 'session_not_found' });
+  });
+});
+
 function make(lab: LockLab, ttlMs: number): Promise<unknown> {
   return lab.locks.service.createSession(ann, { ttlMs, clientId: null });
 }
