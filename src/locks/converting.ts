@@ -67,7 +67,8 @@ export class Converting {
       await this.#begin(lease, { quiet: waitMs === 0, untilMs }, signal);
       for (;;) {
         if (await this.#stillUpgrading(lease, holdId, Math.min(answerMs, untilMs), signal)) {
-          if (untilMs <= answerMs) throw notUpgraded(lease, 'Other readers still hold the resource.');
+          // A hold that is known to wait for longer, by an earlier answer, waits on, whatever a repeated request says.
+          if (untilMs <= answerMs && !lease.upgradeAskers.has(holdId)) throw notUpgraded(lease, 'Other readers still hold the resource.');
           await this.#keepHoldsWish(caller, lease, holdId);
           if (lease.upgrading) return true;
         }

@@ -6,6 +6,7 @@ import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
 import type { ReconnectGate } from './reconnect-gate.ts';
+import type { Session } from './session.ts';
 
 export interface RenewingDeps {
   readonly clock: Clock;
@@ -28,7 +29,7 @@ export class Renewing {
     const wantedMs = ttlMs === null ? lease.ttlMs : leaseTtl(ttlMs, lease.resources, this.#deps.policy);
     lease.renew(this.#deps.clock.monotonicMs());
     if (lease.terms.session !== null) this.#deps.gate.pass(lease.terms.session);
-    if (wantedMs !== lease.ttlMs) await this.#retime(caller, lease, wantedMs);
+    if (wantedMs !== lease.ttlMs || (ttlMs !== null && isShorter(lease.terms.session, ttlMs))) await this.#retime(caller, lease, wantedMs);
   }
 
   /** Renewals are not in the journal, but the time to live is: a lease comes back with it after a restart. */
@@ -54,6 +55,11 @@ export class Renewing {
     if (session?.terms.implied === true) session.ttlMs = sessionTtlMs;
     if (lease.open) deadlines.set(lease, lease.nextCheckMs);
   }
+}
+
+/** A session that another of its leases made, with a shorter time. */
+function isShorter(session: Session | null, ttlMs: number): boolean {
+  return session?.terms.implied === true && session.ttlMs < ttlMs;
 }
 
 function alone({ terms: { session } }: Lease): boolean {

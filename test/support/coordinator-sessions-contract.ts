@@ -105,6 +105,15 @@ export function sessionsContract(make: () => LockLab): void {
     expect(await lab.locks.service.renew(anybody, third.leaseId, 10 * MINUTE)).toMatchObject({ expiresInMs: 10 * MINUTE });
   });
 
+  it('a renewal that asks for the time which its lease has already makes the session live as long', async () => {
+    const lab = make();
+    const made = await taken(lab, FIRST, { ttlMs: 5_000 });
+    const other = await lab.acquire(SECOND, { sessionId: made.sessionId, ttlMs: MINUTE });
+    expect(await lab.locks.service.renew(anybody, other.leaseId, MINUTE)).toMatchObject({ ttlMs: MINUTE, expiresInMs: MINUTE });
+    await lab.clock.advanceAsync(30_000);
+    expect((await lab.lease(other.leaseId)).state).toBe('held');
+  });
+
   it('a lease that outlives the session by its own time ends with it, and says so', async () => {
     const lab = make();
     const made = await taken(lab, FIRST, { ttlMs: 5_000 });

@@ -85,6 +85,20 @@ describe.each(COORDINATORS)('an upgrade by acquiring again whose wait_ms runs ou
     expect(lab.journal.decisions()).toContain('lease_refuse:lock_not_acquired');
   });
 
+  it('waits on when the request is sent again with a longest wait that is over sooner', async () => {
+    const lab = new LockLab();
+    const { sessionId, mine, other } = await waitsToWrite(lab);
+    const again = lab.acquire(A, { sessionId, holdId: 'writes', waitMs: 1_000, maxWaitMs: 100 });
+    expect(await lab.during(again, 2_000, 50)).toMatchObject({ mode: 'shared', queuePosition: 1, holdCount: 2 });
+    // Another hold that would not wait for so long is refused, and the first waits on.
+    const third = lab.acquire(A, { sessionId, holdId: 'third', waitMs: 1_000, maxWaitMs: 100 });
+    await expect(lab.during(third, 2_000, 50)).rejects.toMatchObject({ code: 'lock_not_acquired' });
+    expect(await lab.lease(mine.leaseId)).toMatchObject({ queuePosition: 1, holdCount: 2 });
+    await lab.release(other.leaseId);
+    await settle();
+    expect(await lab.lease(mine.leaseId)).toMatchObject({ mode: 'exclusive', holdCount: 2 });
+  });
+
   it('is given up by the release of its hold, and the lease goes on with the others', async () => {
     const lab = new LockLab();
     const { mine } = await waitsToWrite(lab);
