@@ -78,6 +78,8 @@ export interface WriteLeases {
   holder(resource: Resource): { readonly clientId: string | null; readonly queueLength: number } | null;
   /** `X-Lease-Keepalive`: renews while bytes flow; false when the lease has ended. */
   keepAlive(resource: Resource, token: FencingToken): boolean;
+  /** The lease on the resource that has or had this token, as far as memory knows: for the record of a refusal. */
+  leaseRefOf(resource: Resource, token: FencingToken): string | null;
   /** True when `leaseId` is the secret id of the lease known by `leaseRef`. */
   isLeaseId(leaseId: string, leaseRef: string): boolean;
   /** Policy `signed`: reads and verifies `<decimal>.<lease ref>.<mode>.<key id>.<mac>`. `invalid`: not of that form; `forged`: no key of ours made it. */

@@ -191,7 +191,9 @@ export class LeaseService implements LockService {
   async #onLease<T>(caller: Caller, leaseId: string, work: (lease: Lease) => Promise<T>): Promise<T> {
     this.#deps.desk.now();
     const lease = this.#deps.table.byRef(leaseRefOf(leaseId));
-    const subject = () => ({ resource: lease?.resources[0] ?? null, leaseRef: lease?.leaseRef ?? null });
+    // Somebody else's client is not who was refused.
+    const clientId = lease !== null && owns(caller.principal, lease.terms.principal) ? lease.clientId : null;
+    const subject = () => ({ resource: lease?.resources[0] ?? null, leaseRef: lease?.leaseRef ?? null, clientId });
     return this.#deps.refusals.recorded(caller, null, subject, async () => {
       if (lease === null) {
         const { state, reason, endedAt } = await this.#forgotten(caller, leaseId);

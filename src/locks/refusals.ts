@@ -23,6 +23,13 @@ const NOT_REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'incomplete_body',
 ]);
 
+export interface RefusedSubject {
+  readonly resource: Resource | null;
+  readonly leaseRef: string | null;
+  /** Of the lease that is known: stands in for the label that the request itself does not have. */
+  readonly clientId?: string | null;
+}
+
 export interface RefusalsDeps {
   readonly clock: Clock;
   readonly log: RefusalLog;
@@ -40,12 +47,7 @@ export class Refusals {
   }
 
   /** Runs `work`; a refusal that it throws is recorded, then thrown on. `subject` is asked afterwards: the lease may be known by then. */
-  async recorded<T>(
-    caller: Caller,
-    signal: AbortSignal | null,
-    subject: () => { readonly resource: Resource | null; readonly leaseRef: string | null },
-    work: () => Promise<T>,
-  ): Promise<T> {
+  async recorded<T>(caller: Caller, signal: AbortSignal | null, subject: () => RefusedSubject, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (thrown) {
@@ -74,13 +76,9 @@ export class Refusals {
     }
   }
 
-  async record(
-    caller: Caller,
-    code: ErrorCode,
-    { resource, leaseRef }: { readonly resource: Resource | null; readonly leaseRef: string | null },
-  ): Promise<void> {
+  async record(caller: Caller, code: ErrorCode, { resource, leaseRef, clientId = null }: RefusedSubject): Promise<void> {
     const action: AuditAction = 'lease_refuse';
-    const owner = leaseRef === null ? {} : { owner: { principal: caller.principal.name, clientId: caller.clientId, leaseRef } };
+    const owner = leaseRef === null ? {} : { owner: { principal: caller.principal.name, clientId: caller.clientId ?? clientId, leaseRef } };
     const mark = resource === null ? null : this.#deps.markOf(resource.key);
     const record = this.#deps.audit.draft({ action, resource, outcome: 'rejected', code, status: this.#deps.statusOf(code), caller, mark, ...owner });
     await this.#deps.log.refused(record);

@@ -129,6 +129,12 @@ export class LocksForWrites implements WriteLeases {
     return true;
   }
 
+  leaseRefOf(resource: Resource, token: FencingToken): string | null {
+    const { table } = this.#deps;
+    const lease = table.liveByToken(token) ?? table.endedByToken(token);
+    return lease?.covers(resource.key) === true ? lease.leaseRef : null;
+  }
+
   isLeaseId(leaseId: string, leaseRef: string): boolean {
     return leaseRefOf(leaseId) === leaseRef;
   }

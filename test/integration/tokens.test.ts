@@ -127,6 +127,22 @@ describe('the first match of the verdicts wins', () => {
     }
   });
 
+  it('is recorded with the lease whose token it is, also when that has ended or somebody else came', async () => {
+    const old = await lease('v/whose');
+    await gateway.client.release(old);
+    expect(verdictOf(await gateway.client.put('v/whose', 'x', token(old.fencing_token)))).toBe('412 lease_ended');
+    const reader = await lease('v/whose', { mode: 'shared' });
+    for (const each of [old, reader]) await gateway.client.put('v/whose', 'x', token(each.fencing_token));
+    await gateway.client.put('v/whose', 'x', token('999999999'));
+    const refused = await gateway.client.audit({ path: 'whose', outcome: 'rejected', order: 'asc' });
+    expect(refused.map(({ code, lease_ref: ref }) => [code, ref])).toEqual([
+      ['lease_ended', old.lease_ref],
+      ['stale_token', old.lease_ref],
+      ['lease_is_shared', reader.lease_ref],
+      ['token_not_issued', null],
+    ]);
+  });
+
   it('at the mark with another lease id: not its owner, also when it has ended', async () => {
     const held = await lease('v/owner');
     expect(verdictOf(await gateway.client.put('v/owner', 'x', { ...token(held.fencing_token), 'x-lease-id': 'wrong' }))).toBe('403 not_lease_owner');
