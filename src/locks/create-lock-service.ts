@@ -22,7 +22,7 @@ import { endKinds } from './end-kinds.ts';
 import { type EndsNotStored, endsAtStop } from './ends-at-stop.ts';
 import { EndsTold } from './ends-told.ts';
 import { EventRing } from './event-ring.ts';
-import { Graces } from './graces.ts';
+import { Graces, interruptedBreaks } from './graces.ts';
 import { Granting } from './granting.ts';
 import { HoldTimes } from './hold-times.ts';
 import { Holding } from './holding.ts';
@@ -153,12 +153,13 @@ export function createLockService(deps: LockServiceDeps): Locks {
       await leaseIds.begin(start, journal);
       coordination.raiseAbove(above);
       coordination.raiseAbove(start.highestMark() ?? 0n);
+      const interrupted = interruptedBreaks(start);
       await restoreLocks(
         { clock, journal, coordinator: coordination.seating, table, desk, ledger, audit, sessions, nextOrder, isVolume: isVolumeOf(policy) },
         start,
         comeBack,
       );
-      await graces.restore(start);
+      await graces.restore(interrupted);
     },
     async rebase(base) {
       await coordination.rebase(base);

@@ -2,7 +2,7 @@ import type { BreakRequest } from '../domain/administration.ts';
 import { type AuditDraft, auditDetail } from '../domain/audit-record.ts';
 import { type Clock, type Random, rfc3339, sinceMachine, type Timer } from '../domain/clock.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
-import type { AnnouncedBreak, Journal, JournalOp, JournalStart } from '../domain/journal.ts';
+import type { AnnouncedBreak, Journal, JournalOp, JournalStart, StoredLease } from '../domain/journal.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
@@ -46,6 +46,17 @@ export interface Announcement {
   readonly deadline: string;
   /** What names the break of each lease among the operations; `null` for that of a token-less write. */
   readonly operations: ReadonlyMap<Lease, string | null>;
+}
+
+/** As the journal tells it before anything of a start is committed: some leases that were held end in the course of it. */
+export interface InterruptedBreaks {
+  readonly announced: readonly AnnouncedBreak[];
+  readonly held: readonly StoredLease[];
+}
+
+export function interruptedBreaks(start: Pick<JournalStart, 'announcedBreaks' | 'leases'>): InterruptedBreaks {
+  const announced = start.announcedBreaks();
+  return { announced, held: announced.length === 0 ? [] : start.leases() };
 }
 
 type GraceTerms = Pick<Grace, 'caller' | 'request' | 'records' | 'untilMs' | 'deadline'>;
@@ -104,11 +115,10 @@ export class Graces {
    * After a restart, when the leases are back: what is left of each grace goes on, at most all of it, whatever the wall clock did. A break
    * none of whose leases came back is void.
    */
-  async restore(start: Pick<JournalStart, 'announcedBreaks' | 'leases'>): Promise<void> {
+  async restore({ announced, held }: InterruptedBreaks): Promise<void> {
     const { clock, journal } = this.#deps;
-    const announced = start.announcedBreaks();
     if (announced.length === 0) return;
-    const heldBefore = new Map(start.leases().map(({ leaseRef, token }) => [leaseRef, token]));
+    const heldBefore = new Map(held.map(({ leaseRef, token }) => [leaseRef, token]));
     const at = rfc3339(clock.wallMs());
     const ops: JournalOp[] = [];
     for (const one of announced) {

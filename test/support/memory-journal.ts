@@ -10,6 +10,7 @@ import type {
   Journal,
   JournalOp,
   JournalStart,
+  LostLease,
   Mark,
   OperationView,
   RefusalLog,
@@ -82,18 +83,8 @@ export class MemoryJournal implements Journal, RefusalLog {
     return this.start();
   }
 
+  /** What it tells is what there is when it is asked, as with the real one: a start changes it. */
   start(): JournalStart {
-    const leases = [...this.leases.values()];
-    const waits = [...this.waits.values()];
-    const sessions = [...this.sessions.values()];
-    const lost = [...this.ended.values()].flatMap(({ state, endedAt, lease }) => {
-      const unasked = state === 'lost' || ((state === 'expired' || state === 'broken') && lease !== null && !('waiting' in lease));
-      return lease === null || !unasked ? [] : [{ leaseId: lease.leaseId, sessionId: lease.sessionId, endedAt }];
-    });
-    const lockDelays = [...this.lockDelays].map(([resourceKey, delayMs]) => ({ resourceKey, delayMs }));
-    const breaks = [...this.breaks.values()];
-    let highest: FencingToken | null = null;
-    for (const { token } of this.marks.values()) if (highest === null || token > highest) highest = token;
     return {
       journalUuid: 'j',
       gatewayUuid: 'g',
@@ -104,14 +95,27 @@ export class MemoryJournal implements Journal, RefusalLog {
       newestIntents: () => [],
       saidUnknown: () => false,
       knows: () => 'never',
-      leases: () => leases,
-      waits: () => waits,
-      sessions: () => sessions,
-      lostLeases: () => lost,
-      lockDelays: () => lockDelays,
-      announcedBreaks: () => breaks,
-      highestMark: () => highest,
+      leases: () => [...this.leases.values()],
+      waits: () => [...this.waits.values()],
+      sessions: () => [...this.sessions.values()],
+      lostLeases: () => this.#lost(),
+      lockDelays: () => [...this.lockDelays].map(([resourceKey, delayMs]) => ({ resourceKey, delayMs })),
+      announcedBreaks: () => [...this.breaks.values()],
+      highestMark: () => this.#highestMark(),
     };
+  }
+
+  #lost(): readonly LostLease[] {
+    return [...this.ended.values()].flatMap(({ state, endedAt, lease }) => {
+      const unasked = state === 'lost' || ((state === 'expired' || state === 'broken') && lease !== null && !('waiting' in lease));
+      return lease === null || !unasked ? [] : [{ leaseId: lease.leaseId, sessionId: lease.sessionId, endedAt }];
+    });
+  }
+
+  #highestMark(): FencingToken | null {
+    let highest: FencingToken | null = null;
+    for (const { token } of this.marks.values()) if (highest === null || token > highest) highest = token;
+    return highest;
   }
 
   settled(operationId: string): void {

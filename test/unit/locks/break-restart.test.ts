@@ -52,6 +52,26 @@ describe('a break with a grace period, over a restart', () => {
     expect((await after.acquire(A, { mode: 'shared' })).state).toBe('held');
   });
 
+  it('comes to nothing when the longest hold of its lease was over before the start, and says so then, whatever else that start has to end', async () => {
+    const lab = new LockLab();
+    const lease = await lab.acquire(A, { ttlMs: 600_000, maxHoldMs: 1_500 });
+    await lab.during(lab.acquire(A, { ttlMs: 600_000, waitMs: 100 }), 200, 50);
+    await lab.locks.breakLock(root, ask(60_000));
+    lab.clock.advance(2_000);
+    // A disk that takes its time: what is due ends while the start still commits other things.
+    const commit = lab.journal.commit.bind(lab.journal);
+    lab.journal.commit = async (ops) => {
+      const done = commit(ops);
+      lab.clock.advance(1);
+      await settle();
+      return done;
+    };
+    const after = await lab.restarted();
+    await after.clock.advanceAsync(1_000);
+    expect(await after.lease(lease.leaseId)).toMatchObject({ state: 'expired', reason: 'max_hold' });
+    expect([breaks(after), after.journal.breaks.size]).toEqual([['committed', 'aborted'], 0]);
+  });
+
   it('is done at once when the grace ran out while no process ran', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A, { ttlMs: 600_000 });
