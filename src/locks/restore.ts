@@ -67,15 +67,30 @@ export async function restoreLocks(deps: RestoreDeps, start: JournalStart, comeB
       deps.sessions.remove(session);
       over.push(session.terms.sessionRef);
     }
-    for (const { resourceKey, delayMs } of start.lockDelays()) {
-      deps.ledger.heldBack(resourceKey);
-      coordinator.holdBack(resourceFromKey(resourceKey), delayMs);
-    }
   } else {
     lost.push(...start.leases());
     over.push(...start.sessions().map(({ sessionRef }) => sessionRef));
   }
-  await journalLost(deps, lost, over);
+  // Of several on one resource the journal keeps the last.
+  const delays = lost.flatMap(delaysOf).sort((a, b) => a.delayMs - b.delayMs);
+  if (coordinator !== null) {
+    for (const { resourceKey, delayMs } of [...start.lockDelays(), ...delays]) {
+      deps.ledger.heldBack(resourceKey);
+      coordinator.holdBack(resourceFromKey(resourceKey), delayMs);
+    }
+  }
+  await journalLost(deps, lost, over, delays);
+}
+
+interface LockDelay {
+  readonly resourceKey: string;
+  readonly delayMs: number;
+}
+
+/** What is held does not end cleanly when it is lost. */
+function delaysOf(lease: StoredLease | StoredWait): readonly LockDelay[] {
+  if (lease.token === null || lease.lockDelayMs === 0) return [];
+  return lease.resources.map(({ key }) => ({ resourceKey: key, delayMs: lease.lockDelayMs }));
 }
 
 function restoreSessions(deps: RestoreDeps, start: JournalStart): Map<string, Session> {
@@ -124,7 +139,12 @@ function contested(coordinator: SeatingCoordinator<Lease>, stored: StoredLease):
   return stored.resources.some(({ key }) => coordinator.look(key)?.holders.some((other) => conflict(other.mode, stored.mode)) === true);
 }
 
-async function journalLost(deps: RestoreDeps, lost: readonly (StoredLease | StoredWait)[], sessionRefs: readonly string[]): Promise<void> {
+async function journalLost(
+  deps: RestoreDeps,
+  lost: readonly (StoredLease | StoredWait)[],
+  sessionRefs: readonly string[],
+  delays: readonly LockDelay[],
+): Promise<void> {
   const endedAt = rfc3339(deps.clock.wallMs());
   const ops: JournalOp[] = [
     ...lost.flatMap((lease) => [
@@ -132,6 +152,7 @@ async function journalLost(deps: RestoreDeps, lost: readonly (StoredLease | Stor
       ...lossRecords(deps.audit, lease),
     ]),
     ...sessionRefs.map((sessionRef): JournalOp => ({ op: 'session_end', sessionRef })),
+    ...delays.map((delay): JournalOp => ({ op: 'lock_delay', ...delay })),
   ];
   for (let i = 0; i < ops.length; i += LIMITS.endsPerUnitMax) await deps.journal.commit(ops.slice(i, i + LIMITS.endsPerUnitMax));
 }

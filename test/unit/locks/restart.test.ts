@@ -94,6 +94,24 @@ describe('a restart', () => {
     await after.release(lease.leaseId);
   });
 
+  it.each([true, false])(
+    'R24: the lock-delay of a lease that is lost at the start keeps others out, also over another start (the journal is the known one: %s)',
+    async (comeBack) => {
+      const lab = new LockLab();
+      const lease = await lab.acquire(A, { lockDelayMs: 20_000 });
+      // Its session is not in the journal: it cannot come back.
+      lab.journal.sessions.clear();
+      const after = await lab.restarted({ comeBack });
+      expect(await after.lease(lease.leaseId)).toMatchObject({ state: 'lost' });
+      await expect(after.acquire(A)).rejects.toMatchObject({ code: 'lock_not_acquired' });
+      const again = await after.restarted({ seed: 3 });
+      await expect(again.acquire(A)).rejects.toMatchObject({ code: 'lock_not_acquired' });
+      await again.clock.advanceAsync(20_000);
+      expect((await again.acquire(A)).state).toBe('held');
+      expect(lab.journal.lockDelays.size).toBe(0);
+    },
+  );
+
   it('answers a waiter of before that the journal did not take with lost, for an hour; an id of nobody is not found', async () => {
     const lab = new LockLab();
     await lab.acquire(A);
