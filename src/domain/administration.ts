@@ -13,7 +13,8 @@ export interface BrokenLease {
   readonly leaseRef: string;
   readonly clientId: string | null;
   readonly mode: LeaseMode;
-  readonly fencingToken: FencingToken;
+  /** `null`: it had been granted nothing yet, and held only the first of several names. */
+  readonly fencingToken: FencingToken | null;
   /** Names its break in the audit log and among the operations; `null` when something else was ending it, or a token-less write has it. */
   readonly operationId: string | null;
   readonly committed: CommittedWrites;

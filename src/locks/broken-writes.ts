@@ -20,21 +20,19 @@ export class BrokenWrites {
 
   /** For the answer. */
   async broken(holders: readonly Lease[], operationOf: (lease: Lease) => string | null): Promise<readonly BrokenLease[]> {
-    const found = holders.map(async (lease): Promise<BrokenLease[]> => {
-      const { leaseRef, clientId, told } = lease;
-      if (told === null) return [];
-      return [
-        {
-          leaseRef,
-          clientId,
-          mode: told.mode,
-          fencingToken: told.token,
-          operationId: operationOf(lease),
-          committed: await this.#committed(leaseRef),
-        },
-      ];
+    const found = holders.map(async (lease): Promise<BrokenLease> => {
+      const { leaseRef, clientId, told, mode } = lease;
+      const operationId = operationOf(lease);
+      return {
+        leaseRef,
+        clientId,
+        mode: told?.mode ?? mode,
+        fencingToken: told?.token ?? null,
+        operationId,
+        committed: await this.#committed(leaseRef),
+      };
     });
-    return (await Promise.all(found)).flat();
+    return Promise.all(found);
   }
 
   /** `null`: the journal knows of none within the hour. */
@@ -49,7 +47,7 @@ export class BrokenWrites {
     const [record] = records;
     const { mode, token, clientId } = ended.lease;
     const fencingToken = token ?? record?.fencingToken ?? null;
-    if (state !== 'broken' || record === undefined || fencingToken === null) return { leaseRef, state, reason, endedAt, broken: null };
+    if (state !== 'broken' || record === undefined) return { leaseRef, state, reason, endedAt, broken: null };
     const committed = await this.#committed(leaseRef);
     const lease = { leaseRef, clientId, mode, fencingToken, operationId: record.operationId, committed };
     return { leaseRef, state, reason, endedAt, broken: { lease, highWaterMark: record.highWaterMark } };

@@ -62,6 +62,8 @@ export interface ResourceLook<C extends Claim> {
   readonly markTold: FencingToken | null;
   /** Nodes of other recipes, in the order in which they came, as of the last look. */
   readonly foreign: readonly string[];
+  /** The grace of a break runs: nobody new is granted. */
+  readonly closed: boolean;
   /** Nobody is granted before this moment (lock-delay); 0 when not held back. */
   readonly heldBackUntilMs: number;
 }

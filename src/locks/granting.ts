@@ -1,5 +1,5 @@
 import { type Clock, rfc3339 } from '../domain/clock.ts';
-import { asGatewayError, type ErrorCode, type GatewayError } from '../domain/errors.ts';
+import { asGatewayError, type ErrorCode, type GatewayError, refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import { Later } from '../domain/later.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -22,8 +22,8 @@ export interface GrantingDeps {
   readonly events: EventRing;
 }
 
-/** Nothing was changed, and the same may go through later. */
-const PASSING: ReadonlySet<ErrorCode> = new Set(['journal_unavailable', 'overloaded', 'volume_unavailable']);
+/** Nothing was changed, and the same may go through later. In the grace of a break it is not acquired yet. */
+const PASSING: ReadonlySet<ErrorCode> = new Set(['journal_unavailable', 'overloaded', 'volume_unavailable', 'lock_not_acquired']);
 
 /**
  * From the decision to the answer (I2): the resource is taken and its mark raised, but nobody is told before the volume's ceiling
@@ -43,14 +43,14 @@ export class Granting {
   /**
    * Resolves when the lease is held, or over. A refused grant costs whoever is known to stand in line nothing: it is first there, keeps
    * everybody else out, and is tried again for as long as it waits. A new request is told, and its place given up: it did not happen,
-   * or only the next start knows (`failure`).
+   * or only the next start knows (`failure`). So it is with who gets the last of several names in the grace of a break of another one.
    * @returns why a waiter gets what it was let in for never.
    */
   async grant(lease: Lease, token: FencingToken): Promise<GatewayError | null> {
     for (;;) {
       const error = await this.#try(lease, token);
       if (error === null) return null;
-      const known = lease.waitTold || (lease.announced && !lease.quiet);
+      const known = lease.waitTold || (lease.announced && !lease.quiet) || (lease.terms.session === null && error.code === 'lock_not_acquired');
       if (!known || error.code === 'outcome_unknown') {
         this.#failed(lease, error);
         return null;
@@ -92,6 +92,7 @@ export class Granting {
     lease.phase = 'granting';
     lease.pins += 1;
     try {
+      this.#assertNoGrace(lease);
       await this.reserve(lease.resources, token);
       lease.grantedAt = rfc3339(clock.wallMs());
       if (lease.terms.session !== null) await ledger.granted(lease, token, 'lease_grant');
@@ -146,6 +147,7 @@ export class Granting {
     const kept = lease.upgradeKept;
     lease.pins += 1;
     try {
+      this.#assertNoGrace(lease);
       await this.reserve(lease.resources, token);
       await ledger.granted(lease, token, 'lease_convert');
       table.tell(lease, { mode: 'exclusive', token });
@@ -188,6 +190,13 @@ export class Granting {
   async reserve(resources: readonly Resource[], token: FencingToken): Promise<void> {
     const volumes = new Set(resources.map(({ volume }) => volume));
     await Promise.all([...volumes].map((volume) => this.#deps.ceilings.reserve(volume, token)));
+  }
+
+  /** An administrator breaks one of its names: nobody new is granted there, the lease that is broken included. */
+  #assertNoGrace({ resources, leaseRef }: Lease): void {
+    const closed = resources.find(({ key }) => this.#deps.coordinator.look(key)?.closed === true);
+    if (closed === undefined) return;
+    throw refuse('lock_not_acquired', 'An administrator is breaking the lock.', { resource: closed.name, lease_ref: leaseRef });
   }
 
   #failed(lease: Lease, error: GatewayError): void {

@@ -401,8 +401,8 @@ export interface BreakReport {
     readonly lease_ref: string;
     readonly client_id: string | null;
     readonly mode: LeaseMode;
-    /** Fencing token, decimal */
-    readonly fencing_token: string;
+    /** null: it was not granted yet, and held only some of its names */
+    readonly fencing_token: string | null;
     /** Of the break: finds its records, and what came of it at /v1/operations; null when the lease was being ended already */
     readonly operation_id: string | null;
     /** What it had written, oldest first */

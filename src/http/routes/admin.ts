@@ -262,7 +262,7 @@ function breakJson(report: BreakReport): Static<typeof BreakAnswer> {
       lease_ref: lease.leaseRef,
       client_id: lease.clientId,
       mode: lease.mode,
-      fencing_token: lease.fencingToken.toString(),
+      fencing_token: tokenText(lease.fencingToken),
       operation_id: lease.operationId,
       committed: lease.committed.writes.map((write) => ({
         operation_id: write.operationId,

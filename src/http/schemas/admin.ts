@@ -45,7 +45,7 @@ export const BreakAnswer = Type.Object({
       lease_ref: Type.String(),
       client_id: nullableString(),
       mode: answerOneOf(['exclusive', 'shared'] as const),
-      fencing_token: token(),
+      fencing_token: nullableToken('null: it was not granted yet, and held only some of its names'),
       operation_id: nullableString(
         'Of the break: finds its records, and what came of it at /v1/operations; null when the lease was being ended already',
       ),
