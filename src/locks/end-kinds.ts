@@ -1,4 +1,4 @@
-import { deadlockDetail } from '../domain/audit-record.ts';
+import { auditDetail, deadlockDetail } from '../domain/audit-record.ts';
 import type { DeadlockStep } from '../domain/deadlock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Caller } from '../domain/principal.ts';
@@ -23,6 +23,11 @@ export const endKinds = {
     caller,
     clean: true,
     fence: false,
+  }),
+  /** By an administrator: it is in nobody's way, so there is nothing to break, and it has written nothing. */
+  cancelledFor: (caller: Caller, reason: string): End => ({
+    ...endKinds.cancelled(caller),
+    detail: auditDetail(reason, { writes: [], truncated: false }),
   }),
   /** The whole wait ran out (`max_wait_ms`). */
   waitedOut: (): End => ({

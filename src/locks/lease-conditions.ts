@@ -51,7 +51,8 @@ export class LeaseConditions {
       if (lease.phase === 'over') throw endedByItself();
       if (reason === null && conditionOf(lease, nowMs).gone === null)
         throw refuse('not_found', 'Nothing proves any more that the client of this lease is gone.');
-      desk.end(lease, lease.phase === 'held' ? this.#broken(caller, lease, reason ?? 'doctor: its client is gone') : endKinds.cancelled(caller));
+      const why = reason ?? 'doctor: its client is gone';
+      desk.end(lease, lease.phase === 'held' ? this.#broken(caller, lease, why) : endKinds.cancelledFor(caller, why));
     }
     const ended = desk.endTold(lease).then(
       () => {

@@ -114,7 +114,7 @@ export class LeaseDesk implements LeaseEvents {
       if (!lease.open) continue;
       this.#record(lease, end);
       if (lease.pins > 0) continue;
-      if (lease.decided?.fencing == null) ready.push(lease);
+      if (lease.decided?.end.fence !== true) ready.push(lease);
       else void this.#fenceThenEnd(lease, lease.decided);
     }
     this.#takeEffect(ready);
@@ -146,7 +146,6 @@ export class LeaseDesk implements LeaseEvents {
   lapse(lease: Lease): void {
     this.end(lease, endKinds.expired());
   }
-
   granted(lease: Lease, token: FencingToken): void {
     const { granting } = this.#deps;
     const told = lease.phase === 'held' ? granting.upgrade(lease, token) : granting.grant(lease, token);
@@ -172,7 +171,6 @@ export class LeaseDesk implements LeaseEvents {
     }
     if (lease.upgrade?.quiet === false && !lease.upgradeAnnounced) this.#deps.events.upgradeWaits(lease);
   }
-
   refused(lease: Lease, error: GatewayError): void {
     lease.failure = error;
     // A lease over several may be refused late, when its client knows it already.
@@ -236,6 +234,8 @@ export class LeaseDesk implements LeaseEvents {
 
   /** A volume that cannot take the ceiling cannot be written either, so the end does not hang on it. */
   async #fenceThenEnd(lease: Lease, decided: DecidedEnd): Promise<void> {
+    // Also one whose grant was under way. Nobody has a token of one that still waits for some of its names.
+    if (lease.told !== null) decided.fencing ??= this.#fence(lease, decided);
     await decided.fencing;
     if (decided.fencedBy !== null) await this.#deps.granting.reserve(lease.resources, decided.fencedBy).catch(() => undefined);
     if (decided.end.lateDetail !== undefined) decided.detail = await decided.end.lateDetail();
@@ -284,7 +284,7 @@ export class LeaseDesk implements LeaseEvents {
   #unpinned(lease: Lease): void {
     if (lease.pins > 0 || lease.phase === 'over') return;
     if (lease.decided !== null) {
-      if (lease.decided.fencing === null) this.#takeEffect([lease]);
+      if (!lease.decided.end.fence) this.#takeEffect([lease]);
       else void this.#fenceThenEnd(lease, lease.decided);
     } else if (lease.downgrade !== null) {
       void this.#deps.granting.downgrade(lease).then(() => this.#settled(lease));

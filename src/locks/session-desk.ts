@@ -157,7 +157,8 @@ export class SessionDesk {
     // One that a lease made would be over with its last lease, and nobody would wait for the others.
     const over = implied ? this.#over(session, how) : null;
     // Whoever waits is in nobody's way, so there is nothing to break.
-    this.#deps.desk.decide(leases.map((lease) => ({ lease, end: lease.phase === 'held' ? endOf(lease) : endKinds.cancelled(caller) })));
+    const waitEnd = forcedBy === null ? endKinds.cancelled(caller) : endKinds.cancelledFor(forcedBy, 'session_ended');
+    this.#deps.desk.decide(leases.map((lease) => ({ lease, end: lease.phase === 'held' ? endOf(lease) : waitEnd })));
     await this.#answered(sessionRef, over ?? this.#over(session, how));
   }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { COORDINATORS } from '../../support/coordinators.ts';
 import { settle } from '../../support/fake-clock.ts';
-import { anybody, callerOf, never, resource } from '../../support/lock-lab.ts';
+import { anybody, callerOf, never, resource, tokenOf } from '../../support/lock-lab.ts';
 
 const [A, B, C] = [resource('a'), resource('b'), resource('c')];
 const root = callerOf('root', null, ['admin']);
@@ -105,5 +105,56 @@ describe.each(COORDINATORS)('a break with a grace of who holds the first of seve
     expect((await lab.lease(waiting.leaseId)).state).toBe('waiting');
     await lab.clock.advanceAsync(100);
     expect(await lab.lease(waiting.leaseId)).toMatchObject({ state: 'broken', fencingToken: null });
+  });
+});
+
+describe.each(COORDINATORS)('a break at once of who has been granted nothing yet ($coordinator)', ({ LockLab }) => {
+  const atOnce = { resource: A, reason: 'stuck', graceMs: 0 };
+  const none = JSON.stringify({ reason: 'stuck', committed: [], committed_truncated: false });
+
+  it('has the reason, the list and the mark in its records, and leaves the names that it did not hold as they were', async () => {
+    const lab = new LockLab();
+    const before = await lab.acquire(A, LONG);
+    const other = await lab.acquire(B, LONG);
+    const waiting = await lab.during(lab.acquire([A, B], { ...LONG, waitMs: 1 }), 1_000, 1);
+    await lab.release(before.leaseId);
+    await lab.clock.advanceAsync(10);
+    expect(await lab.locks.breakLock(root, atOnce)).toMatchObject({ state: 'broken', leases: [{ leaseRef: waiting.leaseRef, fencingToken: null }] });
+    expect(await lab.lease(waiting.leaseId)).toMatchObject({ state: 'broken', reason: 'broken' });
+    const records = lab.journal.records.filter(({ action }) => action === 'lease_break');
+    expect(records).toMatchObject([
+      { path: 'a', principal: 'root', detail: none, fencingToken: null, highWaterMark: before.fencingToken },
+      { path: 'b', principal: 'root', detail: none, fencingToken: null, highWaterMark: other.fencingToken },
+    ]);
+    expect(() => lab.locks.writeLeases.pin(B, tokenOf(other)).leave()).not.toThrow();
+    expect((await lab.acquire(A)).state).toBe('held');
+  });
+
+  it('while its grant is under way raises the mark above its token', async () => {
+    const lab = new LockLab();
+    lab.journal.hold();
+    const asked = lab.acquire(A, LONG);
+    await lab.clock.advanceAsync(10);
+    const breaking = lab.locks.breakLock(root, atOnce);
+    await lab.clock.advanceAsync(10);
+    lab.journal.release();
+    const report = await breaking;
+    const granted = lab.journal.records.find(({ action }) => action === 'lease_grant');
+    expect(granted?.fencingToken).toBeLessThan(report.highWaterMark ?? 0n);
+    expect(lab.journal.records.at(-1)).toMatchObject({
+      action: 'lease_break',
+      fencingToken: granted?.fencingToken,
+      highWaterMark: report.highWaterMark,
+    });
+    await asked.catch(() => undefined);
+  });
+
+  it('by its ref says why, also where it holds nothing', async () => {
+    const lab = new LockLab();
+    await lab.acquire(A, LONG);
+    const waiting = await lab.during(lab.acquire(A, { ...LONG, waitMs: 1 }), 1_000, 1);
+    await lab.locks.endLease(root, waiting.leaseRef, 'stuck');
+    expect(lab.journal.records.at(-1)).toMatchObject({ action: 'lease_cancel', principal: 'root', detail: none, fencingToken: null });
+    expect(lab.journal.records.at(-1)?.highWaterMark).not.toBeNull();
   });
 });
