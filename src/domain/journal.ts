@@ -131,7 +131,8 @@ export type JournalOp =
       readonly principal: string | null;
       readonly named: boolean;
     }
-  | { readonly op: 'audit'; readonly record: AuditDraft }
+  /** `markOf`: the key of the resource whose mark the record names, as it is then, unless the record knows a higher one. */
+  | { readonly op: 'audit'; readonly record: AuditDraft; readonly markOf?: string }
   | { readonly op: 'intent'; readonly intent: Intent }
   /** The last word on an operation after its intent: supersedes the record shown for it, and changes its idempotency row (aborted: removed). */
   | {
@@ -139,6 +140,7 @@ export type JournalOp =
       readonly operationId: string;
       readonly outcome: StoredOutcome;
       readonly record: AuditDraft;
+      readonly markOf?: string;
       /** Stands in for the stored one until the last word; `null`: the stored one holds, again. */
       readonly answer: StoredAnswer | null;
       /** Of a break, whose word may travel with several units: nothing, when the journal has it. */

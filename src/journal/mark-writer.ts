@@ -1,4 +1,5 @@
 import type { Database, Statement } from 'better-sqlite3';
+import type { AuditDraft } from '../domain/audit-record.ts';
 import { fencingToken } from '../domain/fencing-token.ts';
 import type { JournalOp, Mark } from '../domain/journal.ts';
 
@@ -25,9 +26,11 @@ RETURNING token, lease_ref, principal, ever_named`;
 
 export class MarkWriter {
   readonly #raise: Statement<unknown[], MarkRow>;
+  readonly #token: Statement<[string], bigint>;
 
   constructor(db: Database) {
     this.#raise = db.prepare<unknown[], MarkRow>(RAISE).safeIntegers();
+    this.#token = db.prepare<[string], bigint>('SELECT token FROM marks WHERE resource_key = ?').pluck().safeIntegers();
   }
 
   /** @returns the mark as it stands now. Throws when two leases carry one token (I6): then the counter was set back. */
@@ -36,5 +39,12 @@ export class MarkWriter {
     if (row === undefined) throw new Error('raising a mark gave no row');
     if (row.token === op.token && row.lease_ref !== op.leaseRef) throw new Error(`token ${op.token} was issued to two leases`);
     return markOf(row);
+  }
+
+  /** The record with the mark as it stands now, unless it knows a higher one. */
+  named(record: AuditDraft, resourceKey: string | undefined): AuditDraft {
+    const token = resourceKey === undefined ? undefined : this.#token.get(resourceKey);
+    if (token === undefined || (record.highWaterMark !== null && record.highWaterMark >= token)) return record;
+    return { ...record, highWaterMark: fencingToken(token) };
   }
 }

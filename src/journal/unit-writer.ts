@@ -55,7 +55,7 @@ export class UnitWriter {
           effects.marks.push({ resourceKey: op.resource.key, mark: this.#marks.raise(op) });
           break;
         case 'audit':
-          effects.seqs.push(this.#audit.append(op.record));
+          effects.seqs.push(this.#audit.append(this.#marks.named(op.record, op.markOf)));
           break;
         case 'intent': {
           const { intent } = op;
@@ -72,7 +72,7 @@ export class UnitWriter {
           break;
         case 'break_put':
           this.#leases.putBreak(op.announced);
-          for (const record of op.records) effects.seqs.push(this.#audit.append(record));
+          for (const record of op.records) effects.seqs.push(this.#audit.append(this.#marks.named(record, op.announced.resource.key)));
           effects.announced.push(...op.announced.leases.map(({ operationId }) => operationId));
           break;
         default:
@@ -88,7 +88,7 @@ export class UnitWriter {
   }
 
   #outcome(op: Extract<JournalOp, { op: 'outcome' }>): number {
-    const record = { ...op.record, operationId: op.operationId, outcome: op.outcome };
+    const record = { ...this.#marks.named(op.record, op.markOf), operationId: op.operationId, outcome: op.outcome };
     this.#intents.decide(op.operationId, op.outcome, record.volume, record.path);
     this.#idempotency.settle(op);
     return this.#audit.appendLastWord(record, op.operationId);

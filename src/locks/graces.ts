@@ -128,7 +128,7 @@ export class Graces {
         const record = this.#recordAgain(one, leaseRef, operationId, lease?.told?.token ?? heldBefore.get(leaseRef) ?? null);
         if (lease?.open === true) records.set(lease, record);
         // It was held until the restart and did not come back: its end says nothing of the break.
-        else if (heldBefore.has(leaseRef)) ops.push(...abandoned(record, at));
+        else if (heldBefore.has(leaseRef)) ops.push(...abandoned(record, at, one.resource.key));
       }
       if (records.size === 0) {
         ops.push({ op: 'break_gone', resourceKey: one.resource.key });
@@ -233,7 +233,10 @@ export class Graces {
   #replaced(earlier: Grace | undefined): { readonly ops: readonly JournalOp[]; readonly operations: readonly string[] } {
     const records = [...(earlier?.records ?? [])].flatMap(([lease, record]) => (lease.phase === 'over' ? [] : record));
     const at = rfc3339(this.#deps.clock.wallMs());
-    return { ops: records.flatMap((record) => abandoned(record, at)), operations: records.flatMap(({ operationId }) => operationId ?? []) };
+    return {
+      ops: records.flatMap((record) => abandoned(record, at, earlier?.request.resource.key)),
+      operations: records.flatMap(({ operationId }) => operationId ?? []),
+    };
   }
 
   #record(caller: Caller, resource: Resource, { leaseRef, terms, told }: Lease, detail: string): AuditDraft {

@@ -12,20 +12,22 @@ export type OutcomeOp = Extract<JournalOp, { op: 'outcome' }>;
  */
 export function withLastWord(end: RecordOp, announced: AuditDraft | undefined, carriedOut: boolean): JournalOp[] {
   if (announced === undefined) return [end];
-  if (carriedOut) return word(announced, 'committed', end.record);
-  const nothing = abandoned(announced, end.record.at);
+  if (carriedOut) return word(announced, 'committed', end.record, end.markOf);
+  const nothing = abandoned(announced, end.record.at, end.markOf);
   return end.record.action === 'lease_break' ? [...nothing, end] : [end, ...nothing];
 }
 
 /** Nothing came of a break. */
-export function abandoned(announced: AuditDraft, at: string): OutcomeOp[] {
-  return word(announced, 'aborted', { ...announced, at });
+export function abandoned(announced: AuditDraft, at: string, markOf: string | undefined): OutcomeOp[] {
+  return word(announced, 'aborted', { ...announced, at }, markOf);
 }
 
 export function carriesOut({ announcedOn }: End, resourceKey: string): boolean {
   return announcedOn === resourceKey;
 }
 
-function word({ operationId }: AuditDraft, outcome: OutcomeOp['outcome'], record: AuditDraft): OutcomeOp[] {
-  return operationId === null ? [] : [{ op: 'outcome', operationId, outcome, record, answer: null, once: true }];
+function word({ operationId }: AuditDraft, outcome: OutcomeOp['outcome'], record: AuditDraft, markOf: string | undefined): OutcomeOp[] {
+  return operationId === null
+    ? []
+    : [{ op: 'outcome', operationId, outcome, record, answer: null, once: true, ...(markOf === undefined ? {} : { markOf }) }];
 }

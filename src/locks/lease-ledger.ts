@@ -209,6 +209,7 @@ export class LeaseLedger {
     const durationMs = Math.round(this.#deps.clock.monotonicMs() - sinceMs);
     return {
       op: 'audit',
+      markOf: resource.key,
       record: this.#deps.audit.draft({
         action,
         resource,
@@ -283,7 +284,7 @@ interface Unconfirmed {
   readonly carried?: () => void;
 }
 
-/** What a record says beyond what every record of a lease says. `mark` absent: the token is the mark. */
+/** What a record says beyond what every record of a lease says. `mark`: known before the journal knows it; absent: the token. */
 interface About {
   readonly outcome?: StoredOutcome;
   readonly code?: End['code'];

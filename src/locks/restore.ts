@@ -159,8 +159,9 @@ async function journalLost(
 
 /** One record a resource. Its volume may be gone from the configuration, so nobody is asked how it was fenced. */
 function lossRecords(audit: LockAudit, { resources, principal, clientId, leaseRef, token }: StoredLease | StoredWait): JournalOp[] {
-  return resources.map(({ volume, path }) => ({
+  return resources.map(({ key, volume, path }) => ({
     op: 'audit',
+    markOf: key,
     record: {
       ...audit.draft({ action: 'lease_lose', resource: null, outcome: 'committed', caller: null, owner: { principal, clientId, leaseRef }, token }),
       volume,

@@ -197,13 +197,13 @@ export class MemoryJournal implements Journal, RefusalLog {
 
   #apply(op: JournalOp): void {
     if (op.op === 'raise_mark') this.#raise(op.resource.key, op.token, op);
-    else if (op.op === 'audit') this.#append(op.record);
+    else if (op.op === 'audit') this.#append(this.#marked(op.record, op.markOf));
     else if (op.op === 'outcome' && op.once === true && this.#saidOf(op.operationId, op.record) > 1) return;
-    else if (op.op === 'outcome') this.#append({ ...op.record, operationId: op.operationId, outcome: op.outcome });
+    else if (op.op === 'outcome') this.#append({ ...this.#marked(op.record, op.markOf), operationId: op.operationId, outcome: op.outcome });
     else if (op.op === 'break_put') {
       this.breaks.set(op.announced.resource.key, op.announced);
       for (const { operationId } of op.announced.leases) this.pending.add(operationId);
-      for (const record of op.records) this.#append(record);
+      for (const record of op.records) this.#append(this.#marked(record, op.announced.resource.key));
     } else if (op.op === 'break_gone') this.breaks.delete(op.resourceKey);
     else if (op.op === 'meta_put') this.meta.set(op.name, op.value);
     else if (op.op === 'wait_put') this.waits.set(op.wait.leaseRef, op.wait);
@@ -228,6 +228,11 @@ export class MemoryJournal implements Journal, RefusalLog {
   /** The announcement of a break, and its last word. */
   #saidOf(operationId: string, { volume, path }: AuditDraft): number {
     return this.records.filter((record) => record.operationId === operationId && record.volume === volume && record.path === path).length;
+  }
+
+  #marked(record: AuditDraft, resourceKey = ''): AuditDraft {
+    const token = this.marks.get(resourceKey)?.token;
+    return token === undefined || (record.highWaterMark ?? 0n) >= token ? record : { ...record, highWaterMark: token };
   }
 
   #append(record: AuditDraft): void {

@@ -4,7 +4,7 @@ import type { Mark } from '../../../src/domain/journal.ts';
 import { Lookups } from '../../../src/journal/lookups.ts';
 import { MarkCache } from '../../../src/journal/mark-cache.ts';
 import { testDatabase } from '../../support/journal-database.ts';
-import { raise, token } from '../../support/journal-samples.ts';
+import { auditDraft, raise, token } from '../../support/journal-samples.ts';
 import { temporaryDirectory } from '../../support/temp-directory.ts';
 
 const mark = (value: number, everNamed = false): Mark => ({ token: token(value), leaseRef: `lease-${value}`, principal: null, everNamed });
@@ -44,6 +44,16 @@ describe('a stored mark', () => {
     const highest = 2n ** 63n - 1n;
     write(raise('demo/a', highest - 1n), raise('demo/a', highest));
     expect(new Lookups(db).mark('demo/a')?.token).toBe(highest);
+  });
+
+  it('is what a record names that asks for it, as it is in its unit, unless it knows a higher one', () => {
+    const { db, write } = testDatabase(temporaryDirectory());
+    const record = (known: number | null) => auditDraft({ action: 'lease_release', highWaterMark: known === null ? null : token(known) });
+    write(raise('demo/a', 5), { op: 'audit', record: record(3), markOf: 'demo/a' });
+    write({ op: 'audit', record: record(7), markOf: 'demo/a' }, { op: 'audit', record: record(3) });
+    write({ op: 'audit', record: record(null), markOf: 'demo/b' }, { op: 'audit', record: record(null), markOf: 'demo/a' });
+    write({ op: 'outcome', operationId: 'op', outcome: 'aborted', record: record(null), answer: null, markOf: 'demo/a' });
+    expect(db.prepare('SELECT high_water_mark FROM audit ORDER BY seq').pluck().all()).toEqual([5, 7, 3, null, 5, 5]);
   });
 });
 

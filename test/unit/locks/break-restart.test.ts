@@ -199,6 +199,7 @@ describe('the record of a break with a grace period', () => {
       [2, 'committed', 'other', 'now'],
     ]);
     expect(lab.journal.records.filter(({ action, highWaterMark }) => action === 'lease_break' && highWaterMark !== fencingToken)).toMatchObject([
+      { operationId: operations[1], highWaterMark: third.highWaterMark },
       { operationId: operations[2], highWaterMark: third.highWaterMark },
     ]);
     expect([lab.journal.breaks.size, lab.journal.pending.size]).toEqual([0, 0]);
