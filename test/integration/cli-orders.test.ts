@@ -56,7 +56,7 @@ describe('an order that is interrupted before it is answered', () => {
     ['put', 'a.txt', 'v/x'],
     ['rm', 'v/x'],
     ['mv', 'v/x', 'v/y'],
-    ['lock', 'break', 'v/x', '--reason', 'r'],
+    ['lock', 'break', 'v/x', '--reason', 'r', '--lease', 'held'],
     ['fence', 'rebase', '--reason', 'r'],
     ['volume', 'adopt', 'v', '--reason', 'r'],
     ['doctor', '--fix'],
@@ -79,7 +79,7 @@ describe('an order that is interrupted before it is answered', () => {
 
   it('may have been carried out: the audit log has it under that id', async () => {
     const resource = 'v/orders/broken';
-    await lab.client.lease(resource);
+    const held = (await lab.client.lease(resource)).leaseRef ?? '';
     const { cli, order } = await front(async (request) => {
       const { 'content-type': type = '', 'x-request-id': id } = request.headers;
       const body = Buffer.concat(await request.toArray());
@@ -90,7 +90,7 @@ describe('an order that is interrupted before it is answered', () => {
       });
       expect(answer.status).toBe(200);
     }, {});
-    const command = cli.start('lock', 'break', resource, '--reason', 'a test');
+    const command = cli.start('lock', 'break', resource, '--reason', 'a test', '--lease', held);
     const id = await order;
     command.signal('SIGINT');
     await command.ended();
@@ -150,11 +150,11 @@ describe('an order that is interrupted before it is answered', () => {
 describe('an order whose answer is lost', () => {
   it('is told with its request, and where to look for it', async () => {
     const { cli, order } = await front(async (request) => request.socket.destroy(), {});
-    const { code, stderr } = await cli.run('lock', 'break', 'v/x', '--reason', 'r');
+    const { code, stderr } = await cli.run('lock', 'break', 'v/x', '--reason', 'r', '--lease', 'held');
     const id = await order;
     expect([code, stderr]).toEqual([
       69,
-      `fencegate: gateway_unreachable: The gateway was not reached: UND_ERR_SOCKET. [request ${id}]\nfencegate: next: check that the gateway runs, and FENCEGATE_URL or --gateway, http or https, too; should the request have arrived, fencegate audit --request ${id} tells what became of it\n`,
+      `fencegate: to ask for the same break again, and for no other, add --lease held\nfencegate: gateway_unreachable: The gateway was not reached: UND_ERR_SOCKET. [request ${id}]\nfencegate: next: check that the gateway runs, and FENCEGATE_URL or --gateway, http or https, too; should the request have arrived, fencegate audit --request ${id} tells what became of it\n`,
     ]);
   });
 });
