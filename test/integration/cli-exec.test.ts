@@ -169,7 +169,9 @@ describe('fencegate exec that does not get the lock', () => {
     expect((await there.with({ FENCEGATE_AUTH_TOKEN: bearerOf('robot') }).run('exec', '--lock', resource, '--', 'true')).code).toBe(0);
     writeFileSync(join(own, 'token'), `${bearerOf('robot')}\n`);
     expect((await there.run('exec', '--auth-token-file', 'token', '--lock', resource, '--', 'true')).code).toBe(0);
-    const forbidden = await there.with({ FENCEGATE_AUTH_TOKEN: bearerOf('robot') }).run('lock', 'break', resource, '--reason', 'x');
+    const forbidden = await there
+      .with({ FENCEGATE_AUTH_TOKEN: bearerOf('robot') })
+      .run('lock', 'break', resource, '--lease', 'lr_of_somebody', '--reason', 'x');
     expect(forbidden.code).toBe(77);
   });
 });
