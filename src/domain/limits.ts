@@ -226,7 +226,12 @@ export const LIMITS = {
 
   /** After an answer that says nothing, before the ensemble is asked again. */
   zookeeperRetryMs: 100,
-  /** A third of the session, between these: so long an attempt at a connection to the ensemble may take before another one is made. */
+  /** Before a node is read again whose data no gateway wrote. */
+  zookeeperUnreadableRetryMs: 1_000,
+  /** Of the session: a server that has answered nothing for about so long has its connection cut, so that another one proves the session in time. */
+  zookeeperSilentShare: 1 / 6,
+  zookeeperSilentMsMin: 1_500,
+  /** That share of the session, between these: so long an attempt at a connection to the ensemble may take before another one is made. */
   zookeeperAttemptMsMin: 2_000,
   zookeeperAttemptMsMax: 10_000,
   /** How often a write that waits for the coordinator looks whether there is contact again. */

@@ -15,7 +15,7 @@ const WATCH_EVENTS = ['created', 'deleted', 'changed', 'child', 'notwatching'];
 const LOOK_EVERY_MS = 250;
 /** And so often at most before a handle is replaced, whatever it tries. */
 const attemptLooks = (sessionMs: number): number =>
-  Math.min(LIMITS.zookeeperAttemptMsMax, Math.max(LIMITS.zookeeperAttemptMsMin, sessionMs / 3)) / LOOK_EVERY_MS;
+  Math.min(LIMITS.zookeeperAttemptMsMax, Math.max(LIMITS.zookeeperAttemptMsMin, sessionMs * LIMITS.zookeeperSilentShare)) / LOOK_EVERY_MS;
 /** `state` when it has neither a connection nor an attempt at one, and when it has a connection. */
 const IDLE = 0;
 const CONNECTED = 3;

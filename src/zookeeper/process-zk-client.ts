@@ -1,4 +1,5 @@
-import type { Clock } from '../domain/clock.ts';
+import type { Clock, Timer } from '../domain/clock.ts';
+import { LIMITS } from '../domain/limits.ts';
 import type { ZkAnswer, ZkClient, ZkData, ZkNodeKind, ZkSession, ZkSessionState, ZkStat } from '../locks/zookeeper/zk-client.ts';
 import { ZkError } from '../locks/zookeeper/zk-client.ts';
 import type { CallOrder, FromChild, SessionOrder, ToChild, WireResult, WireStat } from './child-protocol.ts';
@@ -24,6 +25,8 @@ export interface ProcessZkClientOptions {
 
 /** Permits left unanswered before the child counts as hung; counted, not timed, so that a pause of the gateway accuses nobody. */
 const UNANSWERED_MAX = 5;
+/** How often a server's silence is looked at before it counts; counted for the same reason. */
+const SILENT_LOOKS = 5;
 const CLOSE_MS = 3_000;
 const PATH = /^\/$|^(\/[^/\p{Cc}]+)+$/u;
 
@@ -42,6 +45,9 @@ export class ProcessZkClient implements ZkClient {
   #connection = 0;
   #nextId = 1;
   #unanswered = 0;
+  /** Looks since a server answered anything, or was asked first. */
+  #silentLooks = 0;
+  #silence: Timer | null = null;
   #onClosed: () => void = () => undefined;
 
   constructor({ order, clock, onHung }: ProcessZkClientOptions) {
@@ -144,6 +150,7 @@ export class ProcessZkClient implements ZkClient {
   receive(message: FromChild): void {
     switch (message.kind) {
       case 'answer':
+        this.#silentLooks = 0;
         this.#take(message.id)?.resolve({ connection: this.#connection, result: message.result });
         return;
       case 'failure':
@@ -179,8 +186,27 @@ export class ProcessZkClient implements ZkClient {
     if (this.#state !== 'connected' || this.#line?.send({ kind: 'call', id, ...order }) !== true) {
       return Promise.reject(new ZkError('unknown', `${order.op}: not connected`));
     }
+    if (this.#pending.size === 0) this.#silentLooks = 0;
+    this.#listen();
     const dueMs = this.#clock.monotonicMs() + this.#sessionMs / 3;
     return new Promise((resolve, reject) => this.#pending.set(id, { resolve, reject, op: order.op, dueMs }));
+  }
+
+  /**
+   * A server that hangs, or whose host lost its power, is silent, and the native client notices that after two thirds of the session only: when the
+   * session can be proven no more, wherever it goes. So its process is ended well before (which closes the connection and not the session), and
+   * the next one goes on with the session at whichever server answers. One that answers slowly is not silent.
+   */
+  #listen(): void {
+    if (this.#silence !== null) return;
+    const silentMs = Math.max(LIMITS.zookeeperSilentMsMin, this.#sessionMs * LIMITS.zookeeperSilentShare);
+    this.#silence = this.#clock.after(silentMs / SILENT_LOOKS, () => {
+      this.#silence = null;
+      if (this.#pending.size === 0 || this.#line === null) return;
+      this.#silentLooks += 1;
+      if (this.#silentLooks > SILENT_LOOKS) this.#onHung();
+      else this.#listen();
+    });
   }
 
   get #sessionMs(): number {

@@ -2,15 +2,17 @@ import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import type { ZkServer } from './connect-string.ts';
 
-/** The native client gets addresses only: it would look names up on its own event loop, and swallow the failure (traps N6, N7). */
+/**
+ * The native client gets addresses only: it would look names up on its own event loop, and swallow the failure (traps N6, N7). Those of
+ * IPv6 without brackets, which it would hand on to the system: what follows the last colon is the port for it.
+ */
 export async function resolveServers(servers: readonly ZkServer[]): Promise<{ readonly addresses: string[]; readonly problems: string[] }> {
   const addresses = new Set<string>();
   const problems: string[] = [];
   const found = await Promise.allSettled(servers.map(({ host }) => (isIP(host) === 0 ? lookup(host, { all: true }) : [{ address: host }])));
   for (const [index, { host, port }] of servers.entries()) {
     const result = found[index];
-    if (result?.status === 'fulfilled')
-      for (const { address } of result.value) addresses.add(`${isIP(address) === 6 ? `[${address}]` : address}:${port}`);
+    if (result?.status === 'fulfilled') for (const { address } of result.value) addresses.add(`${address}:${port}`);
     else problems.push(`${host} cannot be resolved (${codeOf(result?.reason)})`);
   }
   return { addresses: [...addresses], problems };

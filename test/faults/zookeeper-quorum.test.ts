@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { TIER } from '../support/tier.ts';
 import { until } from '../support/until.ts';
-import { observer } from '../support/zookeeper-client.ts';
+import { inState, observer, openEnsemble } from '../support/zookeeper-client.ts';
 import { TestEnsemble } from '../support/zookeeper-ensemble.ts';
 import { ZooKeeperGateway } from '../support/zookeeper-gateway.ts';
 
@@ -131,6 +131,30 @@ describe('a gateway over three ZooKeeper servers', () => {
     expect(await gateway.acquire('v/another')).toMatchObject({ state: 'held' });
     // The release that was answered without a quorum reaches it now.
     expect(await gateway.acquire('v/ledger')).toMatchObject({ state: 'held' });
+  });
+
+  it('R13: a server that hangs, and closes nothing, costs no session: it goes on at another one before it is lost', {
+    timeout: ELECTION_MS_MAX * 2,
+  }, async () => {
+    const sessionMs = 60_000;
+    const client = (await openEnsemble({ servers: zookeeper.addresses, sessionMs })).open();
+    const states: string[] = [];
+    client.onState((state) => states.push(state));
+    await inState(client, 'connected');
+    const path = `/hung-${client.session?.id}`;
+    await client.create(path, Buffer.alloc(0), 'ephemeral');
+    const here = await until(async () => {
+      for (const server of zookeeper.servers) if ((await server.ask('cons')).includes(`sid=0x${client.session?.id},`)) return server;
+      return null;
+    });
+    const { id } = client.session ?? {};
+    here.signal('SIGSTOP');
+    onTestFinished(() => here.signal('SIGCONT'));
+    const hungMs = performance.now();
+    const made = await until(() => client.create(`${path}-after`, Buffer.alloc(0), 'ephemeral').catch(() => null));
+    expect(performance.now() - hungMs).toBeLessThan((2 / 3) * sessionMs);
+    expect([made.path, states.includes('over'), client.session?.id]).toEqual([`${path}-after`, false, id]);
+    expect((await client.exists(path)).stat?.ephemeralOwner).toBe(id);
   });
 
   it('R12, T21: behind a follower that lost its leader the gateway stops writing, though reads there are answered', async () => {

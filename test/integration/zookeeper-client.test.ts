@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { parseConnect } from '../../src/zookeeper/connect-string.ts';
 import { until } from '../support/until.ts';
 import { inState, isAlive, openEnsemble } from '../support/zookeeper-client.ts';
 import { TestEnsemble } from '../support/zookeeper-ensemble.ts';
@@ -200,6 +202,20 @@ describe('the ZooKeeper client on a real server', () => {
     });
     expect((await client.children('/')).names).toContain('zookeeper');
     expect(said.join('\n')).toContain('no-such-host.invalid cannot be resolved (ENOTFOUND)');
+  });
+
+  it('connects to an IPv6 address', async () => {
+    const front = createServer((client) => {
+      const server = connect(zookeeper.servers[0]?.port ?? 0, '127.0.0.1');
+      client.on('error', () => server.destroy()).pipe(server);
+      server.on('error', () => client.destroy()).pipe(client);
+    });
+    await new Promise<void>((resolve) => front.listen(0, '::1', resolve));
+    onTestFinished(() => void front.close());
+    const parsed = parseConnect(`[::1]:${(front.address() as AddressInfo).port}`);
+    if (typeof parsed === 'string') throw new Error(parsed);
+    const { client } = await connected({ servers: parsed.servers });
+    expect((await client.exists(somewhere())).stat).toBeNull();
   });
 
   it('works, once the list can be read, however long its children’s names are', async () => {

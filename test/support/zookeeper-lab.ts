@@ -13,9 +13,10 @@ export class ZookeeperLab extends LockLab {
   readonly ensemble: FakeEnsemble;
   readonly client: FakeZk;
   readonly coordinator: ZookeeperCoordinator<Lease>;
+  readonly #made: Made;
 
   constructor(options: Omit<LabOptions, 'coordination'> = {}) {
-    const made: { ensemble?: FakeEnsemble; client?: FakeZk; coordinator?: ZookeeperCoordinator<Lease> } = {};
+    const made: Made = { owned: true };
     super({
       ...options,
       coordination: (clock, queueMax) => coordination(made, clock, queueMax),
@@ -25,18 +26,27 @@ export class ZookeeperLab extends LockLab {
     this.ensemble = made.ensemble;
     this.client = made.client;
     this.coordinator = made.coordinator;
+    this.#made = made;
+  }
+
+  /** Whether its volumes are its own, from now on. */
+  set owned(owned: boolean) {
+    this.#made.owned = owned;
   }
 }
 
-function coordination(
-  made: { ensemble?: FakeEnsemble; client?: FakeZk; coordinator?: ZookeeperCoordinator<Lease> },
-  clock: FakeClock,
-  queueMax: (volume: string) => number,
-): Coordination {
+interface Made {
+  ensemble?: FakeEnsemble;
+  client?: FakeZk;
+  coordinator?: ZookeeperCoordinator<Lease>;
+  owned: boolean;
+}
+
+function coordination(made: Made, clock: FakeClock, queueMax: (volume: string) => number): Coordination {
   const ensemble = new FakeEnsemble(() => clock.wallMs());
   for (const path of ['/locks', '/locks/.gateways', '/locks/vol', '/locks/other']) ensemble.create(path, new Uint8Array(), '0', false);
   const client = ensemble.open();
-  const { coordinator, ...rest } = coordinationOver(client, clock, queueMax);
+  const { coordinator, ...rest } = coordinationOver(client, clock, queueMax, () => made.owned);
   Object.assign(made, { ensemble, client, coordinator });
   return { coordinator, ...rest };
 }
@@ -46,10 +56,11 @@ export function coordinationOver(
   client: ZkClient,
   clock: FakeClock,
   queueMax: (volume: string) => number,
+  owns = (): boolean => true,
 ): Coordination & { readonly coordinator: ZookeeperCoordinator<Lease> } {
   const coordinator = new ZookeeperCoordinator<Lease>({ clock, random: seededRandom(7), root: '/locks', queueMax });
   const titles: Titles = {
-    owns: () => true,
+    owns,
     incarnations: () => client.children('/locks/.gateways'),
     cleared: async () => true,
   };

@@ -7,7 +7,7 @@ export function suspended(): GatewayError {
 /** It is another gateway's, or is still being opened by this one. */
 export function notOwned(volume: string): GatewayError {
   return new GatewayError('volume_unavailable', {
-    detail: `Nothing is granted on the volume ${volume}: it is not open at this gateway.`,
+    detail: `Nothing is granted, and nothing known of locks, on the volume ${volume}: it is not open at this gateway.`,
     retryAfterMs: 1_000,
   });
 }

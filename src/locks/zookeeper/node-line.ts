@@ -17,7 +17,7 @@ import {
   leftWithout,
   newlyWaiting,
   noteChildren,
-  queueing,
+  queued,
   upgraderTarget,
   waitingByChild,
   weakened,
@@ -54,8 +54,9 @@ export class NodeLine<C extends Claim> implements InspectedLine {
       clock: host.clock,
       step: () => this.#lookAndAct(),
       over: () => host.over(),
-      onFailed: () => {
+      onFailed: (refusal) => {
         this.#doubt = true;
+        if (refusal !== null) for (const stand of queued(this.#stands.values())) host.refused(stand, refusal);
       },
       onRest: () => this.#rest(),
     });
@@ -105,7 +106,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
 
   /** How many of ours stand in line, or are about to. */
   get queueing(): number {
-    return queueing(this.#stands.values());
+    return queued(this.#stands.values()).length;
   }
 
   get idle(): boolean {
@@ -210,12 +211,9 @@ export class NodeLine<C extends Claim> implements InspectedLine {
       const stand = this.#stands.get(holder.lease);
       if (stand === undefined || stand.child?.name !== holder.node) continue;
       if (stand.phase === 'waiting') this.#take(stand, holder.token);
-      else if (stand.phase === 'holding' && holder.mode === 'exclusive' && this.#upgrades(stand)) this.#host.upgraded(this, stand, holder.token);
+      else if (stand.phase === 'holding' && holder.mode === 'exclusive' && this.entry.upgrader === stand.claim)
+        this.#host.upgraded(this, stand, holder.token);
     }
-  }
-
-  #upgrades({ claim }: Stand<C>): boolean {
-    return this.entry.upgrader === claim;
   }
 
   #take(stand: Stand<C>, mzxid: bigint): void {
@@ -282,13 +280,13 @@ export class NodeLine<C extends Claim> implements InspectedLine {
 
   async #upgrade(view: View, holder: HolderEntry): Promise<void> {
     const stand = this.#stands.get(holder.lease);
-    if (stand === undefined || stand.phase !== 'holding' || !this.#upgrades(stand)) return;
+    if (stand === undefined || stand.phase !== 'holding' || this.entry.upgrader !== stand.claim) return;
     this.nudge();
     const mzxid = await setUpgrade(this.#host.client, this.path, view, holder);
     if (mzxid === null) return;
     // Whoever watches it wakes: its mode has changed.
     await this.#children.touch(stand);
-    if (stand.phase === 'holding' && this.#upgrades(stand)) this.#host.upgraded(this, stand, mzxid);
+    if (stand.phase === 'holding' && this.entry.upgrader === stand.claim) this.#host.upgraded(this, stand, mzxid);
   }
 
   /** `state` is what was looked at: who asked since then is not judged by it. */

@@ -1,9 +1,10 @@
 import type { Claim } from '../coordinator.ts';
 import type { Children } from './children.ts';
+import { unavailable } from './contact-refusals.ts';
 import { type Child, parseChild, SEQUENCE_RENEW } from './lock-node.ts';
 import { decodeState, type NodeState } from './resource-node.ts';
 import type { Stand } from './stand.ts';
-import { type ZkClient, ZkError } from './zk-client.ts';
+import { type ZkClient, type ZkData, ZkError } from './zk-client.ts';
 
 /** What the node has at one version of it. */
 export interface Versioned {
@@ -46,12 +47,22 @@ export async function lookAt<C extends Claim>(
   const numbered = await children.numbered(list.value.names.map(parseChild));
   const { stat } = data.value;
   return {
-    state: decodeState(data.value.data, stat),
+    state: stateOf(path, data.value),
     version: stat.version,
     cversion: stat.cversion,
     children: numbered,
     incarnations: registered.value?.names ?? null,
   };
+}
+
+/** Fails closed, and says so: who asks is refused until somebody has looked after the node. */
+function stateOf(path: string, { data, stat }: Pick<ZkData, 'data' | 'stat'>): NodeState {
+  try {
+    return decodeState(data, stat);
+  } catch (thrown) {
+    if (thrown instanceof RangeError) throw unavailable(`The node ${path} has data that no gateway wrote: nobody is granted while it has.`);
+    throw thrown;
+  }
 }
 
 function absent(reason: unknown): 'no_node' {

@@ -1,4 +1,5 @@
 import type { Clock, Random } from '../../domain/clock.ts';
+import type { GatewayError } from '../../domain/errors.ts';
 import type { LeaseMode } from '../../domain/lease.ts';
 import type { Claim } from '../coordinator.ts';
 import type { Contender, ResourceEntry } from '../embedded/resource-entry.ts';
@@ -38,6 +39,8 @@ export interface NodeLineHost<C extends Claim> {
   upgraded(line: NodeLine<C>, stand: Stand<C>, mzxid: bigint): void;
   waits(stand: Stand<C>): void;
   lapsed(stand: Stand<C>): void;
+  /** Nobody can be let in, and it is known why. */
+  refused(stand: Stand<C>, refusal: GatewayError): void;
   /** Somebody deleted the child of a holder of ours. */
   deleted(stand: Stand<C>): void;
   idle(line: NodeLine<C>): void;

@@ -11,9 +11,9 @@ export function waitingByChild<C extends Claim>(stands: Iterable<Stand<C>>): Rea
   return waiting;
 }
 
-/** How many stand in line, or are about to. */
-export function queueing<C extends Claim>(stands: Iterable<Stand<C>>): number {
-  return [...stands].filter(({ phase }) => phase === 'joining' || phase === 'waiting').length;
+/** Those who stand in line, or are about to. */
+export function queued<C extends Claim>(stands: Iterable<Stand<C>>): readonly Stand<C>[] {
+  return [...stands].filter(({ phase }) => phase === 'joining' || phase === 'waiting');
 }
 
 /** 1 = next; who is about to join comes last. */

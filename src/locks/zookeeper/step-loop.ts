@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { failedWith } from './zk-nodes.ts';
 
@@ -7,8 +8,8 @@ export interface StepLoopOptions {
   readonly step: () => Promise<void>;
   /** Nothing more is sent. */
   readonly over: () => boolean;
-  /** A step failed: what it did is not known. It is tried again, unless the session is over. */
-  readonly onFailed: () => void;
+  /** A step failed: what it did is not known. It is tried again, unless the session is over; `refusal` until then, where it is known why. */
+  readonly onFailed: (refusal: GatewayError | null) => void;
   /** Nothing is left to do until somebody asks. */
   readonly onRest: () => void;
 }
@@ -16,7 +17,7 @@ export interface StepLoopOptions {
 /** One step at a time; whatever happens meanwhile asks for another. */
 export class StepLoop {
   readonly #options: StepLoopOptions;
-  readonly #awaited: (() => void)[] = [];
+  readonly #awaited: { readonly resolve: () => void; readonly reject: (refusal: GatewayError) => void }[] = [];
   #running = false;
   #again = false;
 
@@ -33,16 +34,16 @@ export class StepLoop {
     return this.#awaited.length;
   }
 
-  /** Resolves when a step that begins from now on has succeeded, or when none will come any more. */
+  /** Resolves when a step that begins from now on has succeeded, or when none will come any more. Rejects when it is known why none can. */
   next(): Promise<void> {
-    const done = new Promise<void>((resolve) => this.#awaited.push(resolve));
+    const done = new Promise<void>((resolve, reject) => this.#awaited.push({ resolve, reject }));
     this.nudge();
     return done;
   }
 
   /** Nobody waits any more. */
   release(count = this.#awaited.length): void {
-    for (const resolve of this.#awaited.splice(0, count)) resolve();
+    for (const { resolve } of this.#awaited.splice(0, count)) resolve();
   }
 
   /** Another step, soon. */
@@ -62,10 +63,12 @@ export class StepLoop {
         await step();
         this.release(asked);
       } catch (thrown) {
-        onFailed();
+        const refusal = thrown instanceof GatewayError ? thrown : null;
+        onFailed(refusal);
+        if (refusal !== null) for (const { reject } of this.#awaited.splice(0, asked)) reject(refusal);
         this.#again = true;
         if (failedWith(thrown, 'session_over')) break;
-        await new Promise<void>((resolve) => clock.after(LIMITS.zookeeperRetryMs, resolve));
+        await new Promise<void>((resolve) => clock.after(refusal === null ? LIMITS.zookeeperRetryMs : LIMITS.zookeeperUnreadableRetryMs, resolve));
       }
     }
     this.#running = false;

@@ -131,9 +131,12 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
 
   async refresh(resource: Resource): Promise<readonly string[]> {
     this.#assertUsable();
+    // Who holds there is known to whoever has the volume.
+    if (this.#epoch?.titles.owns(resource.volume) !== true) throw notOwned(resource.volume);
     const line = this.#lines.get(resource.key);
     await line?.refresh();
-    return line?.entry.foreign ?? this.#foreignAt(this.resourcePath(resource));
+    // Else nobody of ours stands there.
+    return line?.entry.foreign ?? (this.#epoch === null ? [] : foreignAt(this.#epoch.client, this.resourcePath(resource)));
   }
 
   *entries(afterId: number): Generator<{ readonly id: number; readonly look: ResourceLook<C> }, void> {
@@ -183,38 +186,34 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
     if (!this.#epoch.usable()) throw suspended();
   }
 
-  /** Where nobody of ours stands. */
-  async #foreignAt(path: string): Promise<readonly string[]> {
-    return this.#epoch === null ? [] : foreignAt(this.#epoch.client, path);
-  }
-
   #standNext(claim: C): void {
     const place = this.#places.get(claim);
     const resource = claim.resources[place?.taken.length ?? 0];
     if (place === undefined || resource === undefined) return;
-    const refusal = this.#refusalOn(resource.volume);
+    const refusal = this.#refusalOn(resource);
     if (refusal !== null) {
-      this.leave(claim, 0);
-      claim.refused(refusal);
+      this.#refuse(claim, refusal);
       return;
     }
     const line = this.#line(resource);
-    const max = this.#options.queueMax(resource.volume);
-    // Before the child is made: long lists break the client.
-    if (line.queueing + line.entry.foreign.length >= max + (line.entry.holderCount === 0 ? 1 : 0)) {
-      this.leave(claim, 0);
-      claim.refused(queueFull(resource, max));
-      return;
-    }
     const contender: Contender<C> = { claim, entry: line.entry, mode: claim.mode, sequence: 0, priority: claim.priority, next: null, previous: null };
     place.standing = line;
     line.join(claim, contender);
   }
 
-  #refusalOn(volume: string): GatewayError | null {
+  #refuse(claim: C, refusal: GatewayError): void {
+    this.leave(claim, 0);
+    claim.refused(refusal);
+  }
+
+  #refusalOn(resource: Resource): GatewayError | null {
     if (this.#epoch === null) return unavailable();
     if (!this.#epoch.usable()) return suspended();
-    return this.#epoch.titles.owns(volume) ? null : notOwned(volume);
+    if (!this.#epoch.titles.owns(resource.volume)) return notOwned(resource.volume);
+    const { queueing, entry } = this.#line(resource);
+    const max = this.#options.queueMax(resource.volume);
+    // Before the child is made: long lists break the client.
+    return queueing + entry.foreign.length >= max + (entry.holderCount === 0 ? 1 : 0) ? queueFull(resource, max) : null;
   }
 
   #host(epoch: ZkEpoch): NodeLineHost<C> {
@@ -233,6 +232,7 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
         claim.lapse();
         this.leave(claim, 0);
       },
+      refused: ({ claim }, refusal) => this.#refuse(claim, refusal),
       deleted: ({ claim }) => claim.vanished(),
       idle: (line) => this.#lines.drop(line),
     };

@@ -187,11 +187,29 @@ describe('the ZooKeeper recipe when something fails', () => {
     expect(clean()).toBe(true);
   });
 
-  it('refuses a resource node that no version of ours wrote: nobody is granted', async () => {
+  it('R26: says nothing of a lock on a volume that is not open at this gateway: its holders are known elsewhere', async () => {
     const lab = new ZookeeperLab();
-    lab.ensemble.create(NODE, Buffer.from('{"v":2}'), '0', false);
-    const wait = lab.acquire(A, { waitMs: 500, maxWaitMs: 500 });
-    await expect(lab.during(wait, 2_000)).rejects.toMatchObject({ code: 'lock_not_acquired' });
-    expect((await lab.locks.service.locks({ limit: 10, cursor: null })).locks.flatMap(({ holders }) => holders)).toEqual([]);
+    await lab.acquire(A);
+    lab.owned = false;
+    await expect(lab.locks.service.lock(A)).rejects.toMatchObject({ code: 'volume_unavailable' });
   });
+
+  it.each(['{"v":2}', 'rubbish'])(
+    'refuses a resource node with data that no gateway wrote (%s): nobody is granted, who asks is told why, until it is gone',
+    async (data) => {
+      const lab = new ZookeeperLab();
+      lab.ensemble.create(NODE, Buffer.from(data), '0', false);
+      const refusal = { code: 'coordinator_unavailable', message: expect.stringContaining(NODE) };
+      for (const waitMs of [0, 5_000]) await expect(lab.during(lab.acquire(A, { waitMs }), 2_000)).rejects.toMatchObject(refusal);
+      // Whoever stands there is gone from the line; nobody of ours need be there for the question.
+      await expect(lab.during(lab.locks.service.lock(A), 2_000)).rejects.toMatchObject(refusal);
+      const other = await lab.acquire(resource('other'));
+      await lab.release(other.leaseId);
+      lab.ensemble.set(NODE, EMPTY, lab.ensemble.stat(NODE).version);
+      await lab.clock.advanceAsync(5_000);
+      expect((await lab.acquire(A)).state).toBe('held');
+      expect((await lab.locks.service.lock(A)).holders).toHaveLength(1);
+      expect(lab.ensemble.children(NODE)).toHaveLength(1);
+    },
+  );
 });
