@@ -33,6 +33,8 @@ export interface Host {
 
 /** On top of the drain time: closing the journal, the last audit records. */
 const CLOSE_MS_MAX = 5_000;
+/** What a start that is under way when a signal comes may still take, to be ended in order. */
+const START_LEFT_MS = 2_000;
 
 /** Runs a gateway until a signal ends it. Resolves with the exit code. */
 export async function serve(compose: Compose, host: Host): Promise<number> {
@@ -60,7 +62,14 @@ export async function serve(compose: Compose, host: Host): Promise<number> {
     const sample = config.volumes.find((volume) => volume.name === config.sampleVolume);
     if (sample?.path != null) await makeSampleVolume(sample.path);
     gateway = await compose(config, { logger, authenticator });
-    const { url } = await gateway.start();
+    const started = await Promise.race([gateway.start(), asked.then(() => delay(START_LEFT_MS, null))]);
+    if (started === null) {
+      // It waits for a coordinator or a volume. Nobody was served, and whatever a start leaves the next one takes up, as after a kill.
+      logger.info({}, 'stopped before the start was over');
+      host.endNow(EXIT.ok);
+      return EXIT.ok;
+    }
+    const { url } = started;
     logger.info({ url, volumes: config.volumes.map((volume) => volume.name), authentication: authenticator.required }, 'listening');
   } catch (thrown) {
     if (thrown instanceof ConfigError) return complainAbout(thrown, host);

@@ -38,28 +38,13 @@ export const endKinds = {
     caller: null,
     clean: true,
     fence: false,
+    detail: auditDetail('max_wait'),
   }),
   expired: (): End => ({ state: 'expired', reason: 'expired', action: 'lease_expire', code: null, caller: null, clean: false, fence: false }),
   /** Held for as long as is allowed: the holder may well be alive and writing, so the mark is raised first. */
-  maxHold: (): End => ({ state: 'expired', reason: 'max_hold', action: 'lease_expire', code: null, caller: null, clean: false, fence: true }),
-  sessionExpired: (): End => ({
-    state: 'expired',
-    reason: 'session_ended',
-    action: 'lease_expire',
-    code: null,
-    caller: null,
-    clean: false,
-    fence: false,
-  }),
-  sessionEnded: (caller: Caller): End => ({
-    state: 'released',
-    reason: 'session_ended',
-    action: 'lease_release',
-    code: null,
-    caller,
-    clean: true,
-    fence: false,
-  }),
+  maxHold: (): End => ({ ...endKinds.expired(), reason: 'max_hold', fence: true, detail: auditDetail('max_hold') }),
+  sessionExpired: (): End => ({ ...endKinds.expired(), reason: 'session_ended', detail: auditDetail('session_ended') }),
+  sessionEnded: (caller: Caller): End => ({ ...endKinds.released(caller), reason: 'session_ended', detail: auditDetail('session_ended') }),
   /** An administrator ended the session: its client does not know. */
   sessionForced: (caller: Caller, lateDetail: () => Promise<string>, operationId: string): End => ({
     state: 'broken',

@@ -3,7 +3,7 @@ import { runProgram } from '../../src/cli/program.ts';
 
 /**
  * The command line over a gateway that does what `FAKE_GATEWAY` says, run as a process of its own by the tests of signals and
- * exit codes: `ready`, `refuses` (its start fails), `hangs` (its stop never ends), `fails` (cannot go on after a while).
+ * exit codes: `ready`, `refuses` (its start fails), `waits` (its start never ends), `hangs` (its stop never ends), `fails` (cannot go on after a while).
  */
 const behaviour = process.env['FAKE_GATEWAY'] ?? 'ready';
 const keepAlive = setInterval(() => undefined, 1_000);
@@ -18,6 +18,10 @@ const code = await runProgram(
   async () => ({
     start: async () => {
       if (behaviour === 'refuses') throw new Error('the volume demo belongs to another gateway:\n  remove it or adopt it');
+      if (behaviour === 'waits') {
+        process.stdout.write('starting\n');
+        await new Promise<void>(() => undefined);
+      }
       return { url: 'http://127.0.0.1:1' };
     },
     stop: () => (behaviour === 'hangs' ? new Promise<void>(() => undefined) : Promise.resolve()),

@@ -84,6 +84,14 @@ describe('serve', () => {
     expect(await result(process)).toEqual({ code: 0, signal: null, stderr: '' });
   });
 
+  it.each(['SIGTERM', 'SIGINT'] as const)('ends after %s also while its start waits for something', async (signal) => {
+    const process = start(['serve'], { FAKE_GATEWAY: 'waits' });
+    await process.says('starting');
+    process.signal(signal);
+    expect(await result(process)).toEqual({ code: 0, signal: null, stderr: '' });
+    expect(process.stdout).toContain('stopped before the start was over');
+  });
+
   it('a second signal ends at once', async () => {
     const process = start(['serve'], { FAKE_GATEWAY: 'hangs' });
     await process.says('"message":"listening"');
