@@ -99,8 +99,8 @@ export interface Coordinator<C extends Claim> {
   waitFor(limit: number): readonly WaitLink[];
   /** The node of a resource. */
   resourcePath(resource: Resource): string;
-  /** Where this claim stands at its first resource, in the manner of a ZooKeeper path. */
-  nodePath(claim: C): string;
+  /** Where this claim stands at the resource, the first of its own when left out, in the manner of a ZooKeeper path. */
+  nodePath(claim: C, resource?: Resource): string;
   stop(): void;
 }
 

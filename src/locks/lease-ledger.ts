@@ -227,7 +227,8 @@ export class LeaseLedger {
   }
 
   #leasePut(lease: Lease, session: Session, told: NonNullable<Lease['told']>): JournalOp {
-    return leasePut(lease, session, told, { clock: this.#deps.clock, nodePath: this.#deps.nodePath(lease) });
+    lease.acquiredZnodePath ??= this.#deps.nodePath(lease);
+    return leasePut(lease, session, told, { clock: this.#deps.clock, nodePath: lease.acquiredZnodePath });
   }
 
   /** Remembers a change until its unit is durable. Returns how to forget it. */

@@ -130,6 +130,8 @@ export class Lease implements Claim, Timed {
   downgrade: { readonly caller: Caller } | null = null;
   /** The lease never came to be, or its upgrade failed. */
   failure: GatewayError | null = null;
+  /** Its node at the grant: it is told of an ended lease, too, whose node is gone. */
+  acquiredZnodePath: string | null = null;
   /** In which its upgrade gave way. */
   cycle: readonly DeadlockStep[] | null = null;
   heapIndex = -1;

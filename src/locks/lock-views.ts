@@ -62,7 +62,7 @@ export class LockViews {
       leaseExpiresAt: live && granted !== null ? rfc3339(this.#deps.clock.wallMs() + expiresInMs) : null,
       grantedAt: granted === null ? null : lease.grantedAt,
       queuePosition: this.#deps.coordinator.position(lease) ?? (lease.becomingExclusive || (lease.grantPutOff && lease.open) ? 1 : null),
-      acquiredZnodePath: granted === null ? null : this.#deps.coordinator.nodePath(lease),
+      acquiredZnodePath: granted === null ? null : (lease.acquiredZnodePath ?? this.#deps.coordinator.nodePath(lease)),
       reason: decided?.end.reason ?? lease.failure?.code ?? openReason(lease),
       cycle: decided?.end.cycle ?? lease.cycle,
       metadata: terms.metadata,
@@ -108,7 +108,7 @@ export class LockViews {
       resource,
       mode: modeOf(untold),
       highWaterMark: mark?.token ?? null,
-      holders: untold.map((lease) => this.#party(lease)),
+      holders: untold.map((lease) => this.#party(lease, resource)),
       waiters: [],
       queueLength: 0,
       waitEstimateMs: foreign.length > 0 ? null : 0,
@@ -214,8 +214,8 @@ export class LockViews {
       resource: look.resource,
       mode: modeOf(holders),
       highWaterMark: mark,
-      holders: holders.map((lease) => this.#party(lease)),
-      waiters: waiters.map((lease) => this.#party(lease, lease.upgrade?.askedAt)),
+      holders: holders.map((lease) => this.#party(lease, look.resource)),
+      waiters: waiters.map((lease) => this.#party(lease, look.resource, lease.upgrade?.askedAt)),
       queueLength: waiters.length,
       waitEstimateMs: estimateMs === null ? null : estimateMs + backMs,
       heldBackMs: backMs,
@@ -243,7 +243,7 @@ export class LockViews {
     return Math.min(ownMs, lease.breaksAtMs - this.#deps.clock.monotonicMs(), this.#deps.coordination.remainderMs());
   }
 
-  #party(lease: Lease, since = lease.grantedAt ?? lease.terms.createdAt): LockParty {
+  #party(lease: Lease, resource: Resource, since = lease.grantedAt ?? lease.terms.createdAt): LockParty {
     const restMs = this.#restMs(lease);
     return {
       leaseRef: lease.leaseRef,
@@ -253,7 +253,7 @@ export class LockViews {
       ttlMs: lease.ttlMs,
       lockDelayMs: lease.lockDelayMs,
       priority: lease.priority,
-      znode: this.#deps.coordinator.nodePath(lease).split('/').at(-1) ?? null,
+      znode: this.#deps.coordinator.nodePath(lease, resource).split('/').at(-1) ?? null,
       reason: purposeOf(lease.terms),
     };
   }

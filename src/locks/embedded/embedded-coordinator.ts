@@ -151,8 +151,8 @@ export class EmbeddedCoordinator<C extends Claim> implements SeatingCoordinator<
     return znodePath(resource);
   }
 
-  nodePath(claim: C): string {
-    return contenderPath(claim.resources, claim.leaseRef);
+  nodePath(claim: C, resource?: Resource): string {
+    return contenderPath(resource === undefined ? claim.resources : [resource], claim.leaseRef);
   }
 
   stop(): void {

@@ -169,11 +169,11 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
     return this.#deadlocks.allLinks(entriesOf(this.#lines.all()), limit);
   }
 
-  nodePath(claim: C): string {
-    const place = this.#places.get(claim);
-    const line = place?.taken[0] ?? place?.standing ?? null;
+  nodePath(claim: C, resource = claim.resources[0]): string {
+    const line = resource === undefined ? undefined : this.#lines.get(resource.key);
     const name = line?.stand(claim)?.child?.name;
-    return line === null || name === undefined ? contenderPath(claim.resources, claim.leaseRef, this.#options.root) : `${line.path}/${name}`;
+    if (line !== undefined && name !== undefined) return `${line.path}/${name}`;
+    return contenderPath(resource === undefined ? [] : [resource], claim.leaseRef, this.#options.root);
   }
 
   stop(): void {

@@ -187,6 +187,21 @@ describe('the ZooKeeper recipe when something fails', () => {
     expect(clean()).toBe(true);
   });
 
+  it('names of a lease over several the child at each, and of one that is over the node that it had', async () => {
+    const lab = new ZookeeperLab();
+    const B = resource('b');
+    const lease = await lab.acquire([A, B]);
+    for (const one of [A, B]) {
+      const { holders, znodePath } = await lab.locks.service.lock(one);
+      expect(lab.ensemble.children(znodePath)).toEqual(holders.map(({ znode }) => znode));
+    }
+    expect(lab.ensemble.nodes.has(lease.acquiredZnodePath ?? '')).toBe(true);
+    await lab.release(lease.leaseId);
+    await lab.clock.advanceAsync(1_000);
+    expect(lab.ensemble.nodes.has(lease.acquiredZnodePath ?? '')).toBe(false);
+    expect((await lab.lease(lease.leaseId)).acquiredZnodePath).toBe(lease.acquiredZnodePath);
+  });
+
   it('R26: says nothing of a lock on a volume that is not open at this gateway: its holders are known elsewhere', async () => {
     const lab = new ZookeeperLab();
     await lab.acquire(A);
