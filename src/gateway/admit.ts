@@ -42,11 +42,13 @@ export async function admitToken(
   operation.presented = token;
   const facts = await deps.leases.facts(resource, token);
   const refusal = judgeToken(deps, operation, token, facts);
-  // Of a refusal: whose token it is. After a restart that is known at the mark only.
-  const atMark = facts.mark === token ? (facts.atMark?.leaseRef ?? null) : null;
-  operation.writesUnder(resource, deps.leases.leaseRefOf(resource, token) ?? atMark);
-  if (refusal !== null) throw await toldAtAdmission(deps, operation, { resource, token }, refusal);
-  operation.writesUnder(resource, facts.atMark?.leaseRef ?? null);
+  const atMark = facts.atMark?.leaseRef ?? null;
+  if (refusal !== null) {
+    // Whose token it is; after a restart that is known at the mark only.
+    operation.writesUnder(resource, deps.leases.leaseRefOf(resource, token) ?? (facts.mark === token ? atMark : null));
+    throw await toldAtAdmission(deps, operation, { resource, token }, refusal);
+  }
+  operation.writesUnder(resource, atMark);
   return token;
 }
 

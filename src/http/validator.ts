@@ -58,11 +58,8 @@ function issueOf(error: ValueError): Issue {
   const [min, max]: unknown[] = [error.schema['minimum'], error.schema['maximum']];
   if (OUT_OF_BOUNDS.has(error.type) && typeof min === 'number' && typeof max === 'number')
     return { message: `lies between ${min} and ${max}`, instancePath: error.path, bounds: { min, max } };
-  const refusedAs: unknown = Reflect.get(error.schema, OF_WRONG_LENGTH);
-  if (WRONG_LENGTH.has(error.type) && refusedAs !== undefined) {
-    const { detail } = refusedAs as WrongLength;
-    return { message: detail, instancePath: error.path, refusedAs: refusedAs as WrongLength };
-  }
+  const refusedAs = Reflect.get(error.schema, OF_WRONG_LENGTH) as WrongLength | undefined;
+  if (WRONG_LENGTH.has(error.type) && refusedAs !== undefined) return { message: refusedAs.detail, instancePath: error.path, refusedAs };
   return { message: error.message, instancePath: error.path };
 }
 

@@ -4,6 +4,12 @@ import type { ErrorCode } from '../domain/errors.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { End, Lease } from './lease-record.ts';
 
+/** A lease whose end is decided, and how it ends. */
+export interface Ending {
+  readonly lease: Lease;
+  readonly end: End;
+}
+
 /** Every way in which a lease ends, in one place: its state, its reason, and the record it leaves. */
 export const endKinds = {
   released: (caller: Caller | null): End => ({

@@ -8,11 +8,11 @@ import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { BrokenWrites } from './broken-writes.ts';
 import type { Coordinator } from './coordinator.ts';
-import { endKinds } from './end-kinds.ts';
+import { type Ending, endKinds } from './end-kinds.ts';
 import type { EventRing } from './event-ring.ts';
 import { abandoned } from './last-word.ts';
 import type { LeaseDesk } from './lease-desk.ts';
-import type { End, Lease } from './lease-record.ts';
+import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
 import type { LockAudit } from './lock-audit.ts';
 import { newBreakId } from './secret-id.ts';
@@ -203,7 +203,7 @@ export class Graces {
     this.#break(resource, ends, [...records.keys()]);
   }
 
-  #break(resource: Resource, ends: readonly { readonly lease: Lease; readonly end: End }[], concerned: readonly Lease[]): void {
+  #break(resource: Resource, ends: readonly Ending[], concerned: readonly Lease[]): void {
     this.#deps.desk.decide(ends);
     this.#deps.coordinator.reopen(resource);
     void this.#whenOver(resource, concerned);

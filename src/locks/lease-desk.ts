@@ -7,7 +7,7 @@ import type { Pin } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Coordinator } from './coordinator.ts';
-import { endByTime, endKinds } from './end-kinds.ts';
+import { type Ending, endByTime, endKinds } from './end-kinds.ts';
 import type { EndsTold } from './ends-told.ts';
 import type { EventRing } from './event-ring.ts';
 import { GivingWay } from './giving-way.ts';
@@ -30,11 +30,6 @@ export interface LeaseDeskDeps {
   readonly ends: EndsTold;
   readonly events: EventRing;
   readonly holdTimes: HoldTimes;
-}
-
-interface Ending {
-  readonly lease: Lease;
-  readonly end: End;
 }
 
 /**
@@ -143,9 +138,11 @@ export class LeaseDesk implements LeaseEvents {
   isLive(lease: Lease): boolean {
     return lease.open && this.#deps.clock.monotonicMs() < lease.deadlineMs;
   }
+
   lapse(lease: Lease): void {
     this.end(lease, endKinds.expired());
   }
+
   granted(lease: Lease, token: FencingToken): void {
     const { granting } = this.#deps;
     const told = lease.phase === 'held' ? granting.upgrade(lease, token) : granting.grant(lease, token);
@@ -162,6 +159,7 @@ export class LeaseDesk implements LeaseEvents {
   vanished(lease: Lease): void {
     this.end(lease, endKinds.lost());
   }
+
   waits(lease: Lease): void {
     if (!lease.stands) lease.standsNow();
     if (lease.terms.session === null) return;
@@ -171,6 +169,7 @@ export class LeaseDesk implements LeaseEvents {
     }
     if (lease.upgrade?.quiet === false && !lease.upgradeAnnounced) this.#deps.events.upgradeWaits(lease);
   }
+
   refused(lease: Lease, error: GatewayError): void {
     lease.failure = error;
     // A lease over several may be refused late, when its client knows it already.
@@ -219,8 +218,7 @@ export class LeaseDesk implements LeaseEvents {
     lease.upgrade = null;
     if (end.fence && lease.told !== null) decided.fencing = this.#fence(lease, decided);
     this.#deps.table.unkey(lease);
-    const unasked = lease.told === null ? lease.waitTold && end.state === 'lost' : !end.clean;
-    if (unasked) lease.terms.session?.losing.add(lease);
+    if (lease.told === null ? lease.waitTold && end.state === 'lost' : !end.clean) lease.terms.session?.losing.add(lease);
   }
 
   async #fence(lease: Lease, decided: DecidedEnd): Promise<void> {
@@ -259,8 +257,13 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   #remove(lease: Lease): void {
-    if (isLastOf(lease)) this.#sessionOver(lease.terms.session);
+    this.#leaveSession(lease);
     this.#deps.table.remove(lease);
+  }
+
+  #leaveSession(lease: Lease): void {
+    const { session } = lease.terms;
+    if (session?.isOverWith(lease) === true) this.#sessionOver(session);
   }
 
   #hold(lease: Lease): () => void {
@@ -276,7 +279,7 @@ export class LeaseDesk implements LeaseEvents {
 
   /** A grant or conversion is over: told first, then whatever was decided meanwhile. */
   #settled(lease: Lease): void {
-    if (lease.phase === 'over' && isLastOf(lease)) this.#sessionOver(lease.terms.session);
+    if (lease.phase === 'over') this.#leaveSession(lease);
     lease.changed();
     this.#unpinned(lease);
   }
@@ -290,11 +293,4 @@ export class LeaseDesk implements LeaseEvents {
       void this.#deps.granting.downgrade(lease).then(() => this.#settled(lease));
     }
   }
-}
-
-/** Nothing keeps the session any more that a lease made, this one or another: not even a wait. */
-function isLastOf(lease: Lease): lease is Lease & { readonly terms: { readonly session: Session } } {
-  const { session } = lease.terms;
-  if (session === null || !session.terms.implied) return false;
-  return session.leases.size === (session.leases.has(lease) ? 1 : 0);
 }

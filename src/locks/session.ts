@@ -55,6 +55,11 @@ export class Session implements Timed {
     return [...this.leases, ...this.untold];
   }
 
+  /** Nothing keeps it any more that a lease made, this one or another: not even a wait. */
+  isOverWith(lease: Lease): boolean {
+    return this.terms.implied && this.leases.size === (this.leases.has(lease) ? 1 : 0);
+  }
+
   get deadlineMs(): number {
     return this.renewedMs + this.ttlMs;
   }

@@ -106,10 +106,10 @@ export function breakLock(context: CommandContext, resource: string, flags: Brea
       'high-water mark': report.high_water_mark,
     });
     for (const lease of report.leases) {
-      const writes = `${lease.committed_truncated ? 'more than the ' : ''}${lease.committed.length} writes${lease.committed_truncated ? ' listed' : ''}`;
-      context.screen.out(
-        `\nlease ${lease.lease_ref} of ${printable(lease.client_id ?? '?')}, ${lease.fencing_token === null ? 'not granted yet' : `token ${lease.fencing_token}`}, had committed ${writes}\n`,
-      );
+      const { length } = lease.committed;
+      const writes = lease.committed_truncated ? `more than the ${length} writes listed` : `${length} writes`;
+      const token = lease.fencing_token === null ? 'not granted yet' : `token ${lease.fencing_token}`;
+      context.screen.out(`\nlease ${lease.lease_ref} of ${printable(lease.client_id ?? '?')}, ${token}, had committed ${writes}\n`);
       if (lease.committed.length === 0) continue;
       const rows = lease.committed.map((write) => [write.at, write.action, write.resource, write.etag_before, write.etag_after, write.operation_id]);
       await outTable(context.screen, ['AT', 'ACTION', 'RESOURCE', 'ETAG BEFORE', 'ETAG AFTER', 'OPERATION'], rows);

@@ -3,6 +3,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { KnownNodes } from './known-nodes.ts';
 import { byArrival, type Child, contenderPrefix, parseChild } from './lock-node.ts';
 import { type ZkClient, ZkError } from './zk-client.ts';
+import { orNoNode } from './zk-nodes.ts';
 
 /** What of a claim these calls read and change. */
 export interface Owner {
@@ -124,20 +125,11 @@ export class Children {
   }
 
   async #names(): Promise<readonly string[]> {
-    try {
-      return (await this.#client.children(this.#path)).names;
-    } catch (thrown) {
-      if (thrown instanceof ZkError && thrown.failure === 'no_node') return [];
-      throw thrown;
-    }
+    return (await orNoNode(this.#client.children(this.#path)))?.names ?? [];
   }
 
   async #remove(name: string): Promise<void> {
-    try {
-      await this.#client.remove(`${this.#path}/${name}`, null);
-    } catch (thrown) {
-      if (!(thrown instanceof ZkError) || thrown.failure !== 'no_node') throw thrown;
-    }
+    await orNoNode(this.#client.remove(`${this.#path}/${name}`, null));
   }
 
   async #makeNode(): Promise<void> {

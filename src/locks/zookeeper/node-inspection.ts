@@ -4,7 +4,7 @@ import { unavailable } from './contact-refusals.ts';
 import { byArrival, type Child, parseChild, SEQUENCE_RENEW } from './lock-node.ts';
 import type { View } from './node-look.ts';
 import { type ZkClient, ZkError } from './zk-client.ts';
-import { failedWith, orNoNode } from './zk-nodes.ts';
+import { orNoNode } from './zk-nodes.ts';
 
 /** A line as a diagnosis sees it. */
 export interface InspectedLine {
@@ -40,13 +40,7 @@ export async function inspectNodes(client: ZkClient, lines: readonly InspectedLi
 export async function removeOrphan(client: ZkClient, line: InspectedLine, node: string): Promise<boolean> {
   const child = line.view?.children.find(({ name }) => `${line.path}/${name}` === node);
   if (child?.contender == null || line.isStanding(child.contender.guid) || !(await isOurs(client, node))) return false;
-  try {
-    await client.remove(node, null);
-    return true;
-  } catch (thrown) {
-    if (failedWith(thrown, 'no_node')) return false;
-    throw thrown;
-  }
+  return (await orNoNode(client.remove(node, null))) !== null;
 }
 
 /** The contenders of other recipes at a node at which nobody of ours stands. Rejects with `coordinator_unavailable`. */
