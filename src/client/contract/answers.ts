@@ -313,9 +313,9 @@ export interface AuditRecord {
   readonly count: number;
   readonly previous_hash: string;
   readonly hash: string;
-  /** Of an administrator's decision, a deadlock, a hold that was taken off, or an upgrade that waited and was not granted; null in all other records */
+  /** Of an administrator's decision, a deadlock, a hold that was taken off, an upgrade that waited and was not granted, or an end by the longest hold, the longest wait or the end of the session; null in all other records */
   readonly detail: {
-    /** As it was given; deadlock of a deadlock; why an upgrade was not granted. null: of a fix that needs none, and of a hold */
+    /** As it was given; deadlock of a deadlock; why an upgrade was not granted; max_hold, session_ended or max_wait of an end. null: of a fix that needs none, and of a hold */
     readonly reason: string | null;
     /** Of a fix, carried out or refused: the finding that it was asked for */
     readonly finding_id?: string;

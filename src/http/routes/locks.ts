@@ -16,7 +16,7 @@ import type { RouteOptions, TypedApp } from '../typed-app.ts';
 import { lockJson } from '../views.ts';
 import { resourceOfRoute, targetOf } from '../write-request.ts';
 
-const CODES = ['invalid_path', 'not_found', 'volume_not_found', 'coordinator_unavailable'] as const;
+const CODES = ['invalid_path', 'not_found', 'volume_not_found', 'volume_unavailable', 'coordinator_suspended', 'coordinator_unavailable'] as const;
 
 /** Who holds, who waits, and what happens next; always from the authoritative state (R26). */
 export function lockRoutes(app: TypedApp, { deps }: RouteOptions): void {

@@ -45,7 +45,9 @@ export type AuditQueryValues = Static<typeof AuditQuery>;
 
 const Detail = Type.Object(
   {
-    reason: nullableString('As it was given; deadlock of a deadlock; why an upgrade was not granted. null: of a fix that needs none, and of a hold'),
+    reason: nullableString(
+      'As it was given; deadlock of a deadlock; why an upgrade was not granted; max_hold, session_ended or max_wait of an end. null: of a fix that needs none, and of a hold',
+    ),
     finding_id: Type.Optional(Type.String({ description: 'Of a fix, carried out or refused: the finding that it was asked for' })),
     committed: Type.Optional(
       Type.Array(CommittedWriteBody, {
@@ -91,7 +93,7 @@ export const Record = Type.Object(
     hash: Type.String(),
     detail: Type.Union([Detail, Type.Null()], {
       description:
-        "Of an administrator's decision, a deadlock, a hold that was taken off, or an upgrade that waited and was not granted; null in all other records",
+        "Of an administrator's decision, a deadlock, a hold that was taken off, an upgrade that waited and was not granted, or an end by the longest hold, the longest wait or the end of the session; null in all other records",
     }),
   },
   { title: 'AuditRecord' },
