@@ -150,11 +150,10 @@ export class ProcessZkClient implements ZkClient {
   receive(message: FromChild): void {
     switch (message.kind) {
       case 'answer':
-        this.#silentLooks = 0;
-        this.#take(message.id)?.resolve({ connection: this.#connection, result: message.result });
+        this.#answered(message.id)?.resolve({ connection: this.#connection, result: message.result });
         return;
       case 'failure':
-        this.#take(message.id)?.reject(new ZkError(message.failure, message.detail));
+        this.#answered(message.id)?.reject(new ZkError(message.failure, message.detail));
         return;
       case 'watch':
         this.#watched.delete(message.path);
@@ -227,6 +226,11 @@ export class ProcessZkClient implements ZkClient {
     if (this.#unanswered <= UNANSWERED_MAX) return;
     this.#unanswered = 0;
     this.#onHung();
+  }
+
+  #answered(id: number): Pending | undefined {
+    this.#silentLooks = 0;
+    return this.#take(id);
   }
 
   #take(id: number): Pending | undefined {
