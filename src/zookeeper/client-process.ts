@@ -1,4 +1,5 @@
 import { Socket } from 'node:net';
+import { AnswersTogether } from './answers-together.ts';
 import type { FromChild, SessionOrder, ToChild } from './child-protocol.ts';
 import { LineChannel } from './line-channel.ts';
 import { loadNative, type NativeClient } from './native-binding.ts';
@@ -14,6 +15,8 @@ const GATEWAY_FD = 4;
 const RESOLVE_AGAIN_MS = 1_000;
 /** Until a session says how long. */
 const PERMIT_MS = 5_000;
+/** How long an answer waits for others at most. */
+const MOMENT_MS = 1;
 
 let create: (() => NativeClient) | null = null;
 let session: NativeSession | null = null;
@@ -28,6 +31,11 @@ const channel = new LineChannel<FromChild, ToChild>(new Socket({ fd: GATEWAY_FD,
   },
   onClose: end,
 });
+
+const answers = new AnswersTogether(
+  (message) => channel.send(message),
+  (flush) => setTimeout(flush, MOMENT_MS),
+);
 
 // A signal to the whole group (Ctrl-C, a stop of the unit) is for the gateway: it still needs the session to drain.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
@@ -49,8 +57,10 @@ function receive(message: ToChild): void {
       return;
     case 'call': {
       const { id } = message;
-      if (session !== null) session.call(id, message);
-      else channel.send({ kind: 'failure', id, failure: 'unknown', detail: 'no connection yet' });
+      if (session !== null) {
+        answers.asked();
+        session.call(id, message);
+      } else channel.send({ kind: 'failure', id, failure: 'unknown', detail: 'no connection yet' });
       return;
     }
     case 'close':
@@ -78,7 +88,7 @@ async function open(order: SessionOrder): Promise<void> {
   if (create === null) throw new Error('the native client is not loaded');
   const say = (message: FromChild): void => {
     if (message.kind === 'connected') permitMs = message.session.timeoutMs / 3;
-    channel.send(message);
+    answers.say(message);
   };
   session = new NativeSession({ create, order, addresses, say });
 }

@@ -118,6 +118,10 @@ export class FakeZk implements ZkClient {
   readonly #watches = new Set<string>();
   readonly #stateListeners: ((state: ZkSessionState) => void)[] = [];
   readonly #watchListeners: ((path: string) => void)[] = [];
+  /** What happens at the servers right before the next watch is set. */
+  onceBeforeWatch: (() => void) | null = null;
+  /** Replies come when it resolves; what was asked is carried out all the same. */
+  replies: Promise<void> = Promise.resolve();
   #connection = 1;
   #lose: Call | null = null;
 
@@ -137,6 +141,10 @@ export class FakeZk implements ZkClient {
 
   get(path: string, { watch = false } = {}) {
     return this.#call('get', () => {
+      if (watch) {
+        this.onceBeforeWatch?.();
+        this.onceBeforeWatch = null;
+      }
       const stat = this.#ensemble.stat(path);
       if (watch) this.#watches.add(path);
       return { data: this.#ensemble.nodes.get(path)?.data ?? new Uint8Array(), stat };
@@ -222,6 +230,7 @@ export class FakeZk implements ZkClient {
       this.heal();
       throw failure('unknown');
     }
+    await this.replies;
     return { ...result, connection };
   }
 

@@ -46,6 +46,8 @@ export const TIER = {
   protocolFaults: long ? 3 : 1,
   /** Faults in one with three contenders. */
   protocolTripleFaults: long ? 3 : 1,
+  /** Among three, some of whom send a grant with their contender: their worlds are ten times as many. */
+  protocolAheadFaults: long ? 1 : 0,
   /** How many kinds of three contenders are walked through. */
   protocolTriples: long ? 3 : 1,
   /** Times that the link to the ensemble is cut and mended. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { PASS_PER_STEP } from '../../src/locks/order-key.ts';
 import { parseChild } from '../../src/locks/zookeeper/lock-node.ts';
-import type { World } from './protocol-world.ts';
+import type { World } from './protocol-process.ts';
 
 /**
  * Millions of worlds are remembered: by the digest of what their future hangs on. Nobody decides by how large a number is, only by which one is
@@ -10,7 +10,7 @@ import type { World } from './protocol-world.ts';
  */
 export function keyOf(world: World): string {
   if (world.sequence >= PASS_PER_STEP) throw new Error('in a world of so many arrivals the distance between two of them counts');
-  const { children, state, version, faults, processes } = world;
+  const { children, state, version, sequence, touched, faults, processes } = world;
   const names = new Set(children);
   const tokens = new Set([0]);
   const note = (holders: Holders): void => {
@@ -23,7 +23,8 @@ export function keyOf(world: World): string {
   for (const process of processes) {
     note(process.state?.holders);
     note(process.next?.holders);
-    for (const name of [process.node, process.target, ...process.children]) if (name !== null) names.add(name);
+    for (const name of [process.node, process.target, process.noted, process.guess?.node ?? null, ...process.children])
+      if (name !== null) names.add(name);
     for (const token of [process.minted, process.token]) tokens.add(token);
   }
   const nameOrder = new Map([...names].sort((a, b) => sequenceOf(a) - sequenceOf(b)).map((name, n) => [name, `${n}${ownerOf(name)}`]));
@@ -39,10 +40,13 @@ export function keyOf(world: World): string {
     listed(process.next?.holders),
     process.granting,
     name(process.target),
+    process.guess === null ? '-' : `${name(process.guess.node)}${process.guess.version === version}${process.guess.sequence === sequence}`,
+    process.ahead,
+    name(process.noted),
     tokenOrder.get(process.minted),
     tokenOrder.get(process.token),
   ]);
-  const text = [faults, children.map(name).join(), listed(state.holders), ...told.map((one) => one.join(' '))].join('\n');
+  const text = [faults, children.map(name).join(), touched.map(name).join(), listed(state.holders), ...told.map((one) => one.join(' '))].join('\n');
   return createHash('sha1').update(text).digest('base64');
 }
 

@@ -16,7 +16,7 @@ export class ZookeeperLab extends LockLab {
   readonly #made: Made;
 
   constructor(options: Omit<LabOptions, 'coordination'> = {}) {
-    const made: Made = { owned: true };
+    const made: Made = { owned: true, cleared: true };
     super({
       ...options,
       coordination: (clock, queueMax) => coordination(made, clock, queueMax),
@@ -29,6 +29,11 @@ export class ZookeeperLab extends LockLab {
     this.#made = made;
   }
 
+  /** Whether nothing of a dead incarnation is on its volumes, from now on. */
+  set cleared(cleared: boolean) {
+    this.#made.cleared = cleared;
+  }
+
   /** Whether its volumes are its own, from now on. */
   set owned(owned: boolean) {
     this.#made.owned = owned;
@@ -36,6 +41,7 @@ export class ZookeeperLab extends LockLab {
 }
 
 interface Made {
+  cleared: boolean;
   ensemble?: FakeEnsemble;
   client?: FakeZk;
   coordinator?: ZookeeperCoordinator<Lease>;
@@ -46,7 +52,13 @@ function coordination(made: Made, clock: FakeClock, queueMax: (volume: string) =
   const ensemble = new FakeEnsemble(() => clock.wallMs());
   for (const path of ['/locks', '/locks/.gateways', '/locks/vol', '/locks/other']) ensemble.create(path, new Uint8Array(), '0', false);
   const client = ensemble.open();
-  const { coordinator, ...rest } = coordinationOver(client, clock, queueMax, () => made.owned);
+  const { coordinator, ...rest } = coordinationOver(
+    client,
+    clock,
+    queueMax,
+    () => made.owned,
+    () => made.cleared,
+  );
   Object.assign(made, { ensemble, client, coordinator });
   return { coordinator, ...rest };
 }
@@ -57,12 +69,13 @@ export function coordinationOver(
   clock: FakeClock,
   queueMax: (volume: string) => number,
   owns = (): boolean => true,
+  cleared = (): boolean => true,
 ): Coordination & { readonly coordinator: ZookeeperCoordinator<Lease> } {
   const coordinator = new ZookeeperCoordinator<Lease>({ clock, random: seededRandom(7), root: '/locks', queueMax });
   const titles: Titles = {
     owns,
     incarnations: () => client.children('/locks/.gateways'),
-    cleared: async () => true,
+    cleared: async () => cleared(),
   };
   coordinator.begin({ client, base: () => 0n, usable: () => client.state === 'connected', titles });
   const readiness = (): CoordinatorReadiness => ({ kind: 'zookeeper', state: 'connected', sessionMs: 15_000, proofAgeMs: 0, reason: null });

@@ -8,6 +8,8 @@ export class ChildWatches {
   readonly #path: string;
   readonly #isStanding: (guid: string) => boolean;
   readonly #watched = new Set<string>();
+  /** How often their own gateways changed them, as far as we have looked since. */
+  readonly #changes = new Map<string, number>();
 
   /** @param isStanding whether a contender of ours is, or may be, behind the child with this GUID. */
   constructor(client: ZkClient, path: string, isStanding: (guid: string) => boolean) {
@@ -25,19 +27,22 @@ export class ChildWatches {
     this.#watched.clear();
   }
 
-  /** @returns whether one of them was gone already, so that nothing will ever fire for it. */
+  /** @returns whether one of them was gone or changed already, between the look and the watch, so that nothing will fire for that. */
   async watch(targets: ReadonlySet<string>): Promise<boolean> {
     const fresh = [...targets].filter((name) => !this.#watched.has(name));
     for (const name of fresh) this.#watched.add(name);
-    return (await Promise.all(fresh.map((name) => this.#isGone(name)))).includes(true);
+    return (await Promise.all(fresh.map((name) => this.#isPast(name)))).includes(true);
   }
 
-  async #isGone(name: string): Promise<boolean> {
+  async #isPast(name: string): Promise<boolean> {
     try {
       const { stat } = await this.#client.get(`${this.#path}/${name}`, { watch: true });
-      if (!this.#isOrphan(name, stat.ephemeralOwner)) return false;
+      const unseen = stat.version !== (this.#changes.get(name) ?? 0);
+      this.#changes.set(name, stat.version);
+      if (!this.#isOrphan(name, stat.ephemeralOwner)) return unseen;
     } catch (thrown) {
       this.#watched.delete(name);
+      this.#changes.delete(name);
       if (!(thrown instanceof ZkError) || thrown.failure !== 'no_node') throw thrown;
       return true;
     }

@@ -68,6 +68,7 @@ export class Children {
     owner.doubtful = true;
     await this.#remove(owner.child.name);
     owner.doubtful = false;
+    owner.child = null;
   }
 
   async touch(owner: Owner): Promise<void> {

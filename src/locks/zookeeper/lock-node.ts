@@ -37,6 +37,11 @@ export function contenderPrefix({ guid, mode, priority }: ContenderTerms): strin
   return `_c_${guid}-${mode === 'exclusive' ? 'x' : 's'}${priority}-lock-`;
 }
 
+/** What the server calls the child that it gives this number. */
+export function contenderName(terms: ContenderTerms, sequence: number): string {
+  return `${contenderPrefix(terms)}${sequence.toString().padStart(10, '0')}`;
+}
+
 export function parseChild(name: string): Child {
   const own = OWN.exec(name);
   if (own !== null) {

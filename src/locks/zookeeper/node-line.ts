@@ -4,26 +4,17 @@ import { ChildWatches } from './child-watches.ts';
 import { Children } from './children.ts';
 import type { KnownNodes } from './known-nodes.ts';
 import { SEQUENCE_RENEW } from './lock-node.ts';
+import { Looking } from './looking.ts';
 import { foreignOf, type InspectedLine } from './node-inspection.ts';
-import { isSpent, lookAt, type Versioned, type View } from './node-look.ts';
+import { isSpent, type View } from './node-look.ts';
 import { OwnWishes } from './own-wishes.ts';
 import { decide } from './protocol.ts';
-import type { HolderEntry, NextState, NodeState } from './resource-node.ts';
+import { type HolderEntry, isFree, type NextState, type NodeState, type Versioned } from './resource-node.ts';
 import { type NodeLineHost, newStand, type Stand, standAnew } from './stand.ts';
-import {
-  childless,
-  everyLeaves,
-  keptChildren,
-  leftWithout,
-  newlyWaiting,
-  noteChildren,
-  queued,
-  upgraderTarget,
-  waitingByChild,
-  weakened,
-} from './stands.ts';
+import { everyLeaves, keptChildren, leftWithout, newlyWaiting, noteChildren, queued, upgraderTarget, waitingByChild } from './stands.ts';
 import { StepLoop } from './step-loop.ts';
-import { setGrant, setState, setUpgrade } from './version-checked.ts';
+import { type Granted, setGrant, setState, setUpgrade } from './version-checked.ts';
+import { oweWeaker, tellWeaker } from './weaker.ts';
 
 /**
  * Our claims at the node of one resource: looks, decides by `protocol.ts`, and changes the node by version-checked `set` (R1, R7).
@@ -34,12 +25,13 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   readonly path: string;
   view: View | null = null;
   readonly #host: NodeLineHost<C>;
+  readonly #known: KnownNodes;
   readonly #children: Children;
   readonly #stands = new Map<string, Stand<C>>();
   readonly #wishes: OwnWishes<C>;
   readonly #watches: ChildWatches;
+  readonly #looking: Looking<C>;
   readonly #steps: StepLoop;
-  #doubt = false;
   /** What the node had after our last grant, until somebody looks again. */
   #written: Versioned | null = null;
 
@@ -47,15 +39,18 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     this.#host = host;
     this.entry = entry;
     this.path = path;
+    this.#known = known;
     this.#children = new Children(host.client, path, known);
     this.#watches = new ChildWatches(host.client, path, (guid) => this.isStanding(guid));
     this.#wishes = new OwnWishes(host.clock, entry, this.#stands, () => this.nudge());
+    const onlyGrants = (): boolean => this.#wishes.none;
+    this.#looking = new Looking({ host, entry, path, known, children: this.#children, stands: this.#stands, onlyGrants, again: () => this.nudge() });
     this.#steps = new StepLoop({
       clock: host.clock,
       step: () => this.#lookAndAct(),
       over: () => host.over(),
       onFailed: (refusal) => {
-        this.#doubt = true;
+        this.#looking.doubt();
         if (refusal !== null) for (const stand of queued(this.#stands.values())) host.refused(stand, refusal);
       },
       onRest: () => this.#rest(),
@@ -92,7 +87,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
 
   /** Resolves after a look that began with `sync` (R26). */
   refresh(): Promise<void> {
-    this.#doubt = true;
+    this.#looking.doubt();
     return this.#steps.next();
   }
 
@@ -121,7 +116,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
 
   /** After a reconnect: replies may be missing. */
   distrust(): void {
-    this.#doubt = true;
+    this.#looking.doubt();
     this.#watches.distrust();
     this.nudge();
   }
@@ -143,15 +138,18 @@ export class NodeLine<C extends Claim> implements InspectedLine {
 
   async #lookAndAct(): Promise<void> {
     if (await this.#giveBack()) return;
-    const view = await this.#look();
-    if (view === null) return this.nudge();
+    const view = await this.#looking.look();
+    if (view === 'no_node') this.#nodeGone();
+    if (view === 'no_node' || view === null) return this.nudge();
     this.view = view;
     this.entry.foreign = foreignOf(view.children);
     noteChildren(this.#stands.values(), view.children, (stand) => this.#childGone(stand));
-    this.#adopt(view);
+    if (view.ahead !== 'refused') return this.#judgeAhead(view, view.ahead);
+    await this.#adopt(view);
     this.#wishes.seen(view.state);
     const next = this.#wishes.next(view.state);
     if (next !== null) return this.#change(view, next);
+    await tellWeaker(view.state, this.#stands.values(), this.#children);
     await this.#removeLeft(view.state);
     if (this.#host.mayGrant(this.entry)) await this.#decide(view);
     else this.#announce(view.state);
@@ -161,34 +159,19 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   async #giveBack(): Promise<boolean> {
     const last = this.#written;
     this.#written = null;
-    if (last === null || this.#doubt || this.#steps.awaited > 0 || !everyLeaves(this.#stands.values())) return false;
+    if (last === null || this.#looking.inDoubt || this.#steps.awaited > 0 || !everyLeaves(this.#stands.values())) return false;
     const next = this.#wishes.next(last.state);
-    if (next !== null) await this.#change(last, next);
-    return next !== null;
+    if (next === null) return false;
+    // Should the node refuse it, an entry without its child would hold others back for its lock-delay.
+    const undelayed = last.state.holders.every(({ lockDelayMs }) => lockDelayMs === 0);
+    await this.#change(last, next, undelayed ? [...this.#stands.values()] : []);
+    return true;
   }
 
-  async #look(): Promise<View | null> {
-    const { client } = this.#host;
-    if (this.#doubt) {
-      await client.sync(this.path);
-      this.#doubt = false;
-    }
-    const granting = this.#host.mayGrant(this.entry) && (this.queueing > 0 || this.entry.upgrader !== null);
-    const view = await lookAt(
-      client,
-      this.path,
-      this.#children,
-      childless(this.#stands.values()),
-      granting ? () => this.#host.titles.incarnations() : null,
-    );
-    return view === 'no_node' ? this.#nodeGone() : view;
-  }
-
-  #nodeGone(): null {
+  #nodeGone(): void {
     this.#children.unknown();
     for (const stand of this.#stands.values()) if (stand.phase !== 'joining') this.#childGone(stand);
     if (this.#stands.size === 0) this.#wishes.nodeGone();
-    return null;
   }
 
   #childGone(stand: Stand<C>): void {
@@ -205,30 +188,49 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   }
 
   /** A grant of ours whose reply was lost, or came while nothing could be told: its number is in the node. */
-  #adopt({ state }: View): void {
-    if (!this.#host.mayGrant(this.entry)) return;
-    for (const holder of state.holders) {
+  async #adopt(view: View): Promise<void> {
+    for (const holder of view.state.holders) {
       const stand = this.#stands.get(holder.lease);
       if (stand === undefined || stand.child?.name !== holder.node) continue;
+      if (stand.ahead && !(await this.#looking.isRightful(view, stand))) continue;
+      if (!this.#host.mayGrant(this.entry)) return;
       if (stand.phase === 'waiting') this.#take(stand, holder.token);
       else if (stand.phase === 'holding' && holder.mode === 'exclusive' && this.entry.upgrader === stand.claim)
         this.#host.upgraded(this, stand, holder.token);
     }
   }
 
+  async #judgeAhead(view: View, ahead: Granted | null): Promise<void> {
+    const [stand] = this.#stands.values();
+    const rightful = stand !== undefined && ahead !== null && (await this.#looking.isRightful(view, stand));
+    if (rightful && stand.phase === 'waiting' && this.#host.mayGrant(this.entry)) {
+      this.#written = ahead.now;
+      this.#take(stand, ahead.mzxid);
+    }
+    if (stand?.phase !== 'holding' || this.#stands.size > 1) this.nudge();
+  }
+
   #take(stand: Stand<C>, mzxid: bigint): void {
     stand.phase = 'holding';
+    stand.ahead = false;
+    stand.untold = false;
     this.entry.line.remove(stand.contender);
     this.entry.hold(stand.claim);
     this.#host.took(stand, mzxid);
   }
 
-  async #change(view: Versioned, next: NextState): Promise<void> {
+  /** @param leaving whose children are deleted right behind it. */
+  async #change(view: Versioned, next: NextState, leaving: readonly Stand<C>[] = []): Promise<void> {
     const asked = this.#wishes.numbers;
-    const stat = await setState(this.#host.client, this.path, next, view.version);
+    oweWeaker(view.state, next, this.#stands);
+    const set = setState(this.#host.client, this.path, next, view.version);
+    const [done] = await Promise.allSettled([set, ...leaving.map((stand) => this.#children.leave(stand))]);
+    if (done.status === 'rejected') throw done.reason;
+    const stat = done.value;
     if (stat === null) return this.nudge();
     this.#wishes.changed(next, asked, stat.mzxid);
-    await Promise.all(weakened(view.state, next, this.#stands).map((stand) => this.#children.touch(stand)));
+    if (isFree(next) && this.entry.foreign.length === 0) this.#known.leftFree(this.path, stat);
+    await tellWeaker(next, this.#stands.values(), this.#children);
     await this.#removeLeft(next);
     this.#goOn();
   }
@@ -252,18 +254,11 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     const step = decide({ state, children: [...view.children, ...keptChildren(state, this.#stands)], own: new Set(own.keys()) });
     if (step.kind === 'clear') await this.#change(view, step.next);
     else if (step.kind === 'delayed') this.#wishes.heldBack(state);
-    else if ((step.kind === 'upgrade' || step.kind === 'grant') && !(await this.#isCleared(view))) return;
+    else if ((step.kind === 'upgrade' || step.kind === 'grant') && !(await this.#looking.isCleared(view))) return;
     else if (step.kind === 'upgrade') await this.#upgrade(view, step.holder);
     else if (step.kind === 'grant') await this.#grant(view, own.get(step.child.name));
     else if (await this.#watches.watch(new Set([...step.watches.values(), ...upgraderTarget(state, this.#stands)]))) this.nudge();
     if (step.kind === 'delayed' || step.kind === 'wait') this.#announce(state);
-  }
-
-  /** What a dead incarnation left on the volume is fenced before anybody is granted; we are nudged when that is done. */
-  async #isCleared({ incarnations }: View): Promise<boolean> {
-    if (incarnations !== null) return this.#host.titles.cleared(this.entry.resource.volume, incarnations);
-    if (this.#host.mayGrant(this.entry)) this.nudge();
-    return false;
   }
 
   async #grant(view: View, stand: Stand<C> | undefined): Promise<void> {
@@ -272,7 +267,8 @@ export class NodeLine<C extends Claim> implements InspectedLine {
       if (stand !== undefined) this.#host.lapsed(stand);
       return;
     }
-    const granted = await setGrant(this.#host.client, this.path, view, stand);
+    const made = stand.child === null ? null : await setGrant(this.#host.client, this.path, view, stand, stand.child.name);
+    const granted = made === 'refused' ? null : made;
     if (granted !== null && stand.phase === 'waiting' && this.#host.mayGrant(this.entry)) this.#take(stand, granted.mzxid);
     this.#written = granted?.now ?? null;
     if (stand.phase !== 'holding' || this.#stands.size > 1) this.nudge();

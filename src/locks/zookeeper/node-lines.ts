@@ -49,5 +49,6 @@ export class NodeLines<C extends Claim> {
     for (const line of this.#byKey.values()) line.stop();
     this.#byKey.clear();
     this.#byPath.clear();
+    this.#known.expectNothing();
   }
 }

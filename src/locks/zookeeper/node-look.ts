@@ -2,15 +2,10 @@ import type { Claim } from '../coordinator.ts';
 import type { Children } from './children.ts';
 import { unavailable } from './contact-refusals.ts';
 import { type Child, parseChild, SEQUENCE_RENEW } from './lock-node.ts';
-import { decodeState, type NodeState } from './resource-node.ts';
+import { decodeState, isFree, type NodeState, type Versioned } from './resource-node.ts';
 import type { Stand } from './stand.ts';
+import type { Granted, Refused } from './version-checked.ts';
 import { type ZkClient, type ZkData, ZkError } from './zk-client.ts';
-
-/** What the node has at one version of it. */
-export interface Versioned {
-  readonly state: NodeState;
-  readonly version: number;
-}
 
 export interface View extends Versioned {
   /** Counts changes of the list of children. */
@@ -18,13 +13,20 @@ export interface View extends Versioned {
   readonly children: readonly Child[];
   /** Every registered incarnation, read behind the rest; `null` when nobody of ours can be granted by this look. */
   readonly incarnations: readonly string[] | null;
+  /**
+   * What was granted ahead of this look. It counts when the look itself would have led to it, and must go otherwise; so must what the node has
+   * (`null`) without the child that it names. `refused`: the node has nothing of that kind.
+   */
+  readonly ahead: Granted | Refused | null;
 }
+
+const NOT_ASKED: Refused = 'refused';
 
 type Incarnations = () => Promise<{ readonly connection: number; readonly names: readonly string[] }>;
 
 /**
  * One look at a resource's node, in the order that `protocol.ts` asks for: `get`, then `children`, on one connection. The creates
- * of contenders that have no child yet go down the pipe before it, the read of the incarnations behind it.
+ * of contenders that have no child yet go down the pipe before it, the read of the incarnations and a grant ahead behind it.
  * @returns `null` when the pair is worth nothing, `no_node` when there is no such node.
  */
 export async function lookAt<C extends Claim>(
@@ -33,15 +35,17 @@ export async function lookAt<C extends Claim>(
   children: Children,
   joining: readonly Stand<C>[],
   incarnations: Incarnations | null,
+  grantAhead: (() => Promise<Granted | Refused | null>) | null,
 ): Promise<View | 'no_node' | null> {
   const joined = Promise.allSettled(joining.map((stand) => children.join(stand, stand.contender.priority)));
-  const reads = Promise.allSettled([client.get(path), client.children(path), incarnations?.() ?? null]);
+  const reads = Promise.allSettled([client.get(path), client.children(path), incarnations?.() ?? null, grantAhead?.() ?? NOT_ASKED]);
   const failed = (await joined).find((result) => result.status === 'rejected');
-  const [data, list, registered] = await reads;
+  const [data, list, registered, ahead] = await reads;
   if (failed !== undefined) throw failed.reason;
   if (data.status === 'rejected') return absent(data.reason);
   if (list.status === 'rejected') return absent(list.reason);
   if (registered.status === 'rejected') throw registered.reason;
+  if (ahead.status === 'rejected') throw ahead.reason;
   if (data.value.connection !== list.value.connection) return null;
   if (registered.value !== null && registered.value.connection !== list.value.connection) return null;
   const numbered = await children.numbered(list.value.names.map(parseChild));
@@ -52,6 +56,7 @@ export async function lookAt<C extends Claim>(
     cversion: stat.cversion,
     children: numbered,
     incarnations: registered.value?.names ?? null,
+    ahead: ahead.value,
   };
 }
 
@@ -72,5 +77,5 @@ function absent(reason: unknown): 'no_node' {
 
 /** Nobody needs the node, and its counter comes near its end: the next one who needs it makes it anew. */
 export function isSpent({ cversion, state, children }: View): boolean {
-  return cversion > SEQUENCE_RENEW && children.length === 0 && state.holders.length === 0 && state.delay === null;
+  return cversion > SEQUENCE_RENEW && children.length === 0 && isFree(state);
 }

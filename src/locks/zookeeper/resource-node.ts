@@ -45,7 +45,18 @@ export type NextState = {
   readonly clean: boolean | null;
 };
 
+/** What the node has at one version of it. */
+export interface Versioned {
+  readonly state: NodeState;
+  readonly version: number;
+}
+
 export const FREE: NodeState = { holders: [], upgrade: null, delay: null, breaks: [], clean: null };
+
+/** Nobody holds, nor is held back. */
+export function isFree({ holders, upgrade, delay, breaks }: NextState): boolean {
+  return holders.length === 0 && upgrade === null && delay === null && breaks.length === 0;
+}
 
 export function encodeState({ holders, upgrade, delay, breaks, clean }: NextState): Uint8Array {
   return Buffer.from(

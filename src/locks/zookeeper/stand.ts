@@ -22,6 +22,10 @@ export interface Stand<C extends Claim> {
   doubtful: boolean;
   holdBackMs: number;
   announced: boolean;
+  /** The node may have an entry of it that nobody had decided on when it was sent. */
+  ahead: boolean;
+  /** Its entry may have gone, or become weaker, and whoever watches its child has not been told. */
+  untold: boolean;
 }
 
 export interface NodeLineHost<C extends Claim> {
@@ -47,7 +51,7 @@ export interface NodeLineHost<C extends Claim> {
 }
 
 export function newStand<C extends Claim>(claim: C, contender: Contender<C>, random: Random): Stand<C> {
-  const nothing = { child: null, childVersion: 0, doubtful: false, holdBackMs: 0, announced: false };
+  const nothing = { child: null, childVersion: 0, doubtful: false, holdBackMs: 0, announced: false, ahead: false, untold: false };
   return { claim, contender, mode: claim.mode, phase: 'joining', guid: guidFrom(random), ...nothing };
 }
 

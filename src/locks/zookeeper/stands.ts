@@ -60,15 +60,6 @@ function names({ holders }: Pick<NextState, 'holders'>, { leaseRef }: Claim): bo
   return holders.some(({ lease }) => lease === leaseRef);
 }
 
-/** Those whose mode in the node becomes shared. */
-export function weakened<C extends Claim>(before: NodeState, next: NextState, stands: ReadonlyMap<string, Stand<C>>): readonly Stand<C>[] {
-  const shared = new Set(next.holders.filter(({ mode }) => mode === 'shared').map(({ lease }) => lease));
-  return before.holders.flatMap(({ mode, lease }) => {
-    const stand = mode === 'exclusive' && shared.has(lease) ? stands.get(lease) : undefined;
-    return stand === undefined ? [] : [stand];
-  });
-}
-
 /** New contenders take their place in line; `onGone` is told of those whose child somebody deleted. */
 export function noteChildren<C extends Claim>(stands: Iterable<Stand<C>>, children: readonly Child[], onGone: (stand: Stand<C>) => void): void {
   const byName = new Map(children.map((child) => [child.name, child]));

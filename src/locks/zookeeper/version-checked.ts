@@ -1,6 +1,6 @@
 import type { Claim } from '../coordinator.ts';
-import type { Versioned, View } from './node-look.ts';
-import { encodeState, type HolderEntry, type NextState } from './resource-node.ts';
+import type { View } from './node-look.ts';
+import { encodeState, type HolderEntry, type NextState, type Versioned } from './resource-node.ts';
 import type { Stand } from './stand.ts';
 import { type ZkClient, ZkError, type ZkStat } from './zk-client.ts';
 
@@ -19,19 +19,27 @@ export interface Granted {
   readonly now: Versioned;
 }
 
+/** Somebody changed the node since it was looked at: nothing was written. */
+export type Refused = 'refused';
+
 /**
  * The grant, and right behind it down the pipe the check that our own child is still there: only then is it held.
- * @returns the token (without base), and what the node has now; `null` when it was not granted, or is not held.
+ * @param child its name.
+ * @returns the token (without base), and what the node has now; `null` when the node has it and it is not held: its child is not there.
  */
-export async function setGrant<C extends Claim>(client: ZkClient, path: string, { state, version }: View, stand: Stand<C>): Promise<Granted | null> {
-  const { claim, mode, child } = stand;
-  if (child === null) return null;
+export async function setGrant<C extends Claim>(
+  client: ZkClient,
+  path: string,
+  { state, version }: Versioned,
+  { claim, mode }: Stand<C>,
+  child: string,
+): Promise<Granted | Refused | null> {
   const home = client.session?.id ?? '';
-  const entry = { lease: claim.leaseRef, node: child.name, mode, home, lockDelayMs: claim.lockDelayMs };
+  const entry = { lease: claim.leaseRef, node: child, mode, home, lockDelayMs: claim.lockDelayMs };
   const set = setState(client, path, { ...state, holders: [...state.holders, { ...entry, token: null }] }, version);
-  const [done, seen] = await Promise.allSettled([set, client.exists(`${path}/${child.name}`)]);
+  const [done, seen] = await Promise.allSettled([set, client.exists(`${path}/${child}`)]);
   if (done.status === 'rejected') throw done.reason;
-  if (done.value === null) return null;
+  if (done.value === null) return 'refused';
   if (seen.status === 'rejected') throw seen.reason;
   if (seen.value.stat?.ephemeralOwner !== client.session?.id) return null;
   const { mzxid, version: made } = done.value;

@@ -13,10 +13,10 @@ export interface Wishes<C extends Claim> {
   readonly breakUntilMs: number | null;
 }
 
-/** What our own claims want the node to say: who left, who became a reader, who asks to become the writer, who is being broken. `null`: it says so. */
+/** What our own claims want the node to say: who left or was let in by nobody, who became a reader, who asks to become the writer, who is being broken. `null`: it says so. */
 export function wantedState<C extends Claim>(state: NodeState, wishes: Wishes<C>): NextState | null {
   const { stands, upgrader, delayOver } = wishes;
-  const left = state.holders.filter(({ lease }) => stands.get(lease)?.phase === 'leaving');
+  const left = state.holders.filter(({ lease }) => mustGo(stands.get(lease)));
   const asTheyEnded = left.map((holder) => ({ ...holder, lockDelayMs: stands.get(holder.lease)?.holdBackMs ?? 0 }));
   const rest = without(state, asTheyEnded, true);
   const delay = delayOver ? null : rest.delay;
@@ -32,6 +32,10 @@ export function wantedState<C extends Claim>(state: NodeState, wishes: Wishes<C>
     sameBreaks(breaks, state.breaks) &&
     holders.every((holder, i) => holder === state.holders[i]);
   return same ? null : { holders, upgrade, delay, breaks, clean: rest.clean };
+}
+
+function mustGo<C extends Claim>(stand: Stand<C> | undefined): boolean {
+  return stand?.phase === 'leaving' || stand?.ahead === true;
 }
 
 /** Those of other gateways stay as they are: their homes end them. */

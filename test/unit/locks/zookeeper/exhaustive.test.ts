@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Contending, explore } from '../../../support/protocol-world.ts';
+import type { Contending } from '../../../support/protocol-process.ts';
+import { explore } from '../../../support/protocol-world.ts';
 import { TIER } from '../../../support/tier.ts';
 
 const writer = (priority = 5): Contending => ({ mode: 'exclusive', priority });
@@ -22,6 +23,8 @@ const TRIPLES = [
   [writer(), reader(), reader(9)],
 ];
 
+const ahead = (contender: Contending): Contending => ({ ...contender, ahead: true });
+
 describe('every order of events in small worlds', () => {
   it.each(PAIRS)(
     'finds no two holders, no wrong token and nobody asleep for ever among %j and %j, with lost replies, dead sessions and deletes',
@@ -40,6 +43,28 @@ describe('every order of events in small worlds', () => {
       const { violation, worlds, heldBy } = explore({ contenders, faultsMax: TIER.protocolTripleFaults });
       expect(violation).toBeNull();
       expect(worlds).toBeGreaterThan(20_000);
+      expect(heldBy.size).toBe(3);
+    },
+    WORLD_MS_MAX,
+  );
+
+  it.each([...PAIRS.map((pair) => pair.map(ahead)), [writer(), ahead(writer(9))], [ahead(writer()), writer(9)]])(
+    'nor among %j and %j, who send a grant with their contender for a node that is as they know it',
+    (...contenders) => {
+      const { violation, worlds, heldBy } = explore({ contenders, faultsMax: TIER.protocolFaults });
+      expect(violation).toBeNull();
+      expect(worlds).toBeGreaterThan(2_000);
+      expect(heldBy.size).toBe(2);
+    },
+    WORLD_MS_MAX,
+  );
+
+  it.each([[writer(), ahead(writer(9)), writer(7)], ...TRIPLES.map((triple) => triple.map(ahead))].slice(0, TIER.protocolTriples))(
+    'nor among %j, %j and %j, some of whom do',
+    (...contenders) => {
+      const { violation, worlds, heldBy } = explore({ contenders, faultsMax: TIER.protocolAheadFaults });
+      expect(violation).toBeNull();
+      expect(worlds).toBeGreaterThan(10_000);
       expect(heldBy.size).toBe(3);
     },
     WORLD_MS_MAX,
