@@ -32,8 +32,13 @@ export async function replay(journal: Journal, scope: IdempotencyScope, fingerpr
   if (row.fingerprint !== fingerprint) {
     throw refuse('idempotency_key_reused', 'This Idempotency-Key was used for another request.');
   }
-  if (isUnknown(row.answer)) throw outcomeUnknown(row.operationId);
+  if (isUnknown(row.answer) || (await isPending(journal, row.operationId))) throw outcomeUnknown(row.operationId);
   return { ...row.answer, replayed: true };
+}
+
+/** Of the process before us, on a volume that has not been recovered yet: its answer is stored with the intent, and true once that was seen to be carried out. */
+async function isPending(journal: Journal, operationId: string): Promise<boolean> {
+  return (await journal.operation({ by: 'operation_id', operationId }))?.outcome === 'pending';
 }
 
 /**

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { auditOf } from '../support/history.ts';
-import { type Answer, get, put } from '../support/http-client.ts';
+import { type Answer, attempt, get, put } from '../support/http-client.ts';
 import { bindMount, cannotMount, type Mounted, mountTmpfs, run } from '../support/mounted.ts';
 import { describeWhere } from '../support/needs.ts';
 import { until } from '../support/until.ts';
@@ -72,6 +72,28 @@ describe('a volume whose directory is moved away', () => {
     await rename(moved, path);
     expect(await becomes(gateway.url, 'open')).toMatchObject({ status: 200, reason: null });
     expect((await put(gateway.url, 'v/kept.txt', 'replaced')).status).toBe(200);
+  });
+
+  it('while the gateway was down: a repeated request is not answered with what the intent promised, until recovery has seen the file', async () => {
+    const directory = await place();
+    const [path, moved] = [join(directory, 'w'), join(directory, 'moved')];
+    await mkdir(path);
+    const first = await start(directory, path);
+    const headers = { 'idempotency-key': '"once"' };
+    await first.hold('6.before_apply');
+    const cut = attempt(first.url, { method: 'PUT', path: '/v1/files/v/a.txt', headers, body: 'bytes' });
+    await first.until(() => first.held().size > 0);
+    await first.kill();
+    expect(await cut).toBeNull();
+    await rename(path, moved);
+
+    const second = await start(directory, path);
+    const [operation] = first.held();
+    expect((await put(second.url, 'v/a.txt', 'bytes', headers)).json).toMatchObject({ code: 'outcome_unknown', operation_id: operation });
+    await rename(moved, path);
+    await becomes(second.url, 'open');
+    const again = await put(second.url, 'v/a.txt', 'bytes', headers);
+    expect([again.status, again.headers['idempotency-replayed'], again.json['operation_id']]).toEqual([201, 'true', operation]);
   });
 
   it('opens what is at its path now when it is started again', async () => {
