@@ -11,7 +11,11 @@ import { poolProblem } from './thread-pool.ts';
 
 /** A gateway that was put together and has not started yet. */
 export interface Gateway {
-  start(): Promise<{ readonly url: string }>;
+  /**
+   * Resolves when it serves. `onWaiting`: where its coordinator does not answer, it waits for as long as that takes, and answers under this url
+   * meanwhile; without it such a start rejects after a while.
+   */
+  start(onWaiting?: (url: string) => void): Promise<{ readonly url: string }>;
   /** Refuses new requests, lets running ones finish for `config.drainMs`, closes. Does not wait for a volume that hangs. */
   stop(): Promise<void>;
   /** Resolves when it cannot go on: another process took over, the journal is gone. */
@@ -62,15 +66,20 @@ export async function serve(compose: Compose, host: Host): Promise<number> {
     const sample = config.volumes.find((volume) => volume.name === config.sampleVolume);
     if (sample?.path != null) await makeSampleVolume(sample.path);
     gateway = await compose(config, { logger, authenticator });
-    const started = await Promise.race([gateway.start(), asked.then(() => delay(START_LEFT_MS, null))]);
-    if (started === null) {
+    let answers = false;
+    const onWaiting = (url: string): void => {
+      answers = true;
+      logger.warn({ url }, 'waiting for the coordinator');
+    };
+    const started = await Promise.race([gateway.start(onWaiting), asked.then(() => (answers ? null : delay(START_LEFT_MS, null)))]);
+    if (started === null && !answers) {
       // It waits for a coordinator or a volume. Nobody was served, and whatever a start leaves the next one takes up, as after a kill.
       logger.info({}, 'stopped before the start was over');
       host.endNow(EXIT.ok);
       return EXIT.ok;
     }
-    const { url } = started;
-    logger.info({ url, volumes: config.volumes.map((volume) => volume.name), authentication: authenticator.required }, 'listening');
+    const volumes = config.volumes.map(({ name }) => name);
+    if (started !== null) logger.info({ url: started.url, volumes, authentication: authenticator.required }, 'listening');
   } catch (thrown) {
     if (thrown instanceof ConfigError) return complainAbout(thrown, host);
     logger.debug({ error: thrown }, 'the start failed');

@@ -30,7 +30,8 @@ export interface ConfiguredCoordination {
   onUntitled(listener: (volume: string | null) => void): void;
   /** The coordinator can never come back: the gateway cannot go on. */
   readonly failed: Promise<Error>;
-  start(): Promise<void>;
+  /** `waits`: for as long as it does not answer; else it rejects after a while. */
+  start(how: { readonly waits: boolean }): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -90,7 +91,7 @@ export async function coordinationOf({ config, clock, random, start, journal, lo
       return coordination;
     },
     failed: new Promise((resolve) => ensemble.onFailure(resolve)),
-    start: async () => coordination?.start(),
+    start: (how) => made().start(how),
     stop: async () => {
       await coordination?.stop();
       await ensemble.stop();

@@ -1,4 +1,9 @@
-import type { GatewayError } from '../domain/errors.ts';
+import { GatewayError } from '../domain/errors.ts';
+
+/** What whoever still waits is answered. */
+export function overdue(): GatewayError {
+  return new GatewayError('draining', { detail: 'The gateway is shutting down.', retryAfterMs: 5_000 });
+}
 
 /** Whether the gateway stops: first it takes no new work, later it gives up what still runs. */
 export class Stopping {

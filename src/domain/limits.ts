@@ -234,6 +234,8 @@ export const LIMITS = {
   /** That share of the session, between these: so long an attempt at a connection to the ensemble may take before another one is made. */
   zookeeperAttemptMsMin: 2_000,
   zookeeperAttemptMsMax: 10_000,
+  /** A start whose coordinator has not answered for so long listens while it waits. */
+  coordinatorAwaitedMs: 2_000,
   /** How often a write that waits for the coordinator looks whether there is contact again. */
   contactPollMs: 100,
   /** How often a child is made again whose parent is gone again. */

@@ -91,6 +91,11 @@ export class VolumeSet implements Volumes, TokenCeilings {
     return this.#mounts.get(name) ?? null;
   }
 
+  /** Until `start` nobody touches one of them. */
+  waitFor(reason: string): void {
+    for (const volume of this.all()) volume.waitFor(reason);
+  }
+
   /** Starts them side by side: one that hangs holds up nobody. Rejects when two of them overlap. */
   async start(): Promise<void> {
     await this.#refuseOverlaps();

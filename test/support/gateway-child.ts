@@ -30,7 +30,7 @@ export interface HoldOrder {
 }
 
 export type ChildReport =
-  | { readonly kind: 'listening'; readonly url: string }
+  | { readonly kind: 'listening' | 'waiting'; readonly url: string }
   | { readonly kind: 'ordered' }
   | { readonly kind: 'spawned' }
   | { readonly kind: 'reached'; readonly step: HoldPoint; readonly operationId: string };
@@ -115,8 +115,11 @@ const code = await serve(
       zookeeper: zookeeper === null ? null : { ...zookeeper, sessionMs: settings.zookeeperSessionMs ?? zookeeper.sessionMs },
     };
     const gateway = await compose(shortened, parts, { steps });
-    const start = async (): Promise<{ readonly url: string }> => {
-      const started = await gateway.start();
+    const start: typeof gateway.start = async (onWaiting) => {
+      const started = await gateway.start((url) => {
+        report({ kind: 'waiting', url });
+        onWaiting?.(url);
+      });
       report({ kind: 'listening', ...started });
       return started;
     };

@@ -83,10 +83,19 @@ export class GatewayProcess {
     return gateway;
   }
 
-  async listening(): Promise<void> {
-    await this.#until(() => this.#reports.some(({ kind }) => kind === 'listening') || this.#closed);
-    const report = this.#take((one) => one.kind === 'listening');
-    if (report?.kind !== 'listening') throw new Error(`the gateway did not start: ${this.#stderr}${this.#log}`);
+  listening(): Promise<void> {
+    return this.#says('listening');
+  }
+
+  /** Resolves when it answers while its start waits for the coordinator. */
+  waiting(): Promise<void> {
+    return this.#says('waiting');
+  }
+
+  async #says(word: 'listening' | 'waiting'): Promise<void> {
+    await this.#until(() => this.#reports.some(({ kind }) => kind === word) || this.#closed);
+    const report = this.#take((one) => one.kind === word);
+    if (report === undefined || !('url' in report)) throw new Error(`the gateway did not start: ${this.#stderr}${this.#log}`);
     this.#url = report.url;
     while (this.#take(({ kind }) => kind === 'spawned') !== undefined);
   }

@@ -434,6 +434,7 @@ export interface AdminSession {
 
 export interface CoordinatorState {
   readonly kind: 'embedded' | 'zookeeper';
+  /** lost: there is no session, or none yet */
   readonly state: 'connected' | 'suspended' | 'reconnected' | 'lost';
   readonly session_ms: number | null;
   /** How long ago the request was sent whose answer proved the session */

@@ -16,7 +16,11 @@ export function healthRoutes(app: TypedApp, { deps }: RouteOptions): void {
       schema: {
         tags: ['operation'],
         summary: 'The process lives',
-        response: answers({ 200: { description: 'Also while suspended, and while a volume hangs', schema: Alive } }, [], { open: true }),
+        response: answers(
+          { 200: { description: 'Also while suspended, while a volume hangs, and while a start waits for ZooKeeper', schema: Alive } },
+          [],
+          { open: true },
+        ),
       },
     },
     async () => ({ status: 'ok' }),
@@ -33,7 +37,11 @@ export function healthRoutes(app: TypedApp, { deps }: RouteOptions): void {
           ...answers(
             {
               200: { description: 'At least one volume can be written', schema: Ready },
-              503: { description: 'No volume can be written, or draining', schema: Ready, headers: { 'Retry-After': 'Seconds' } },
+              503: {
+                description: 'No volume can be written, a start waits for ZooKeeper, or draining',
+                schema: Ready,
+                headers: { 'Retry-After': 'Seconds' },
+              },
             },
             [],
             { open: true },

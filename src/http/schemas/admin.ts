@@ -58,7 +58,7 @@ export type BreakAnswerBody = Static<typeof BreakAnswer>;
 
 export const CoordinatorState = Type.Object({
   kind: answerOneOf(['embedded', 'zookeeper'] as const),
-  state: answerOneOf(['connected', 'suspended', 'reconnected', 'lost'] as const),
+  state: answerOneOf(['connected', 'suspended', 'reconnected', 'lost'] as const, 'lost: there is no session, or none yet'),
   session_ms: nullableInteger(),
   proof_age_ms: nullableInteger('How long ago the request was sent whose answer proved the session'),
   reason: nullableString('Why nothing is granted although there is contact'),

@@ -1,6 +1,8 @@
 import type { Clock } from '../../domain/clock.ts';
+import { GatewayError } from '../../domain/errors.ts';
 import { unavailable } from './contact-refusals.ts';
 import { type ZkClient, ZkError, type ZkSession } from './zk-client.ts';
+import { failedWith } from './zk-nodes.ts';
 
 /** What the ensemble does not answer is tried again with the volume's start. */
 export async function answered<T>(work: Promise<T>): Promise<T> {
@@ -25,12 +27,51 @@ export function connected(client: ZkClient, clock: Clock, withinMs: number): Pro
   });
 }
 
+/** No server answered, which may last; whatever else ends an attempt at a session is an answer. */
+export class NotReached extends GatewayError {
+  constructor() {
+    super('coordinator_unavailable', { detail: 'The coordinator could not be reached.', retryAfterMs: 5_000 });
+  }
+}
+
+export interface Patience {
+  /** In all, whatever the reason is that no session begins. */
+  readonly forMs: number;
+  /** While each attempt at one is answered with a refusal. */
+  readonly refusedMs: number;
+}
+
+export const ENDLESS: Patience = { forMs: Number.POSITIVE_INFINITY, refusedMs: Number.POSITIVE_INFINITY };
+
+/** Whether a session that cannot be begun is tried for again. */
+export class Attempts {
+  readonly #clock: Clock;
+  readonly #patience: Patience;
+  readonly #sinceMs: number;
+  #refusedSinceMs: number | null = null;
+
+  constructor(clock: Clock, patience: Patience) {
+    this.#clock = clock;
+    this.#patience = patience;
+    this.#sinceMs = clock.monotonicMs();
+  }
+
+  /** One failed. */
+  goOn(thrown: unknown): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    const silent = thrown instanceof NotReached || failedWith(thrown, 'unknown');
+    this.#refusedSinceMs = silent ? null : (this.#refusedSinceMs ?? nowMs);
+    if (nowMs - this.#sinceMs >= this.#patience.forMs) return false;
+    return this.#refusedSinceMs === null || nowMs - this.#refusedSinceMs < this.#patience.refusedMs;
+  }
+}
+
 /** A session is resumed for nothing but its end. Rejects when no server said what became of it. */
 export async function closedByResuming(resumed: ZkClient, clock: Clock, withinMs: number): Promise<void> {
   await connected(resumed, clock, withinMs);
   const { state } = resumed;
   await resumed.close();
-  if (state !== 'connected' && state !== 'over') throw unavailable('The coordinator could not be reached.');
+  if (state !== 'connected' && state !== 'over') throw new NotReached();
 }
 
 /** The stored session of an earlier process: `id:password:timeout`. */

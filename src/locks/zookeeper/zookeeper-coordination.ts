@@ -12,7 +12,7 @@ import { raiseBase, readIdentity } from './identity.ts';
 import { Incarnations } from './incarnations.ts';
 import { type Registration, register } from './registry.ts';
 import { SessionProof } from './session-proof.ts';
-import { answered, closedByResuming, connected, parseSession, storedSession } from './session-start.ts';
+import { Attempts, answered, closedByResuming, connected, ENDLESS, NotReached, type Patience, parseSession, storedSession } from './session-start.ts';
 import { SessionTitles } from './session-titles.ts';
 import { TokenTrust } from './token-trust.ts';
 import type { ZkClient, ZkSession } from './zk-client.ts';
@@ -75,10 +75,13 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     this.coordinator = new ZookeeperCoordinator<Lease>({ clock, random, root, queueMax });
   }
 
-  /** Resolves when registered. Rejects with `volume_unavailable`, or `coordinator_unavailable` after two session times. */
-  async start(): Promise<void> {
-    const untilMs = this.#options.clock.monotonicMs() + 2 * this.#options.sessionMs;
-    await this.#begin(untilMs);
+  /**
+   * Resolves when registered, or stopped. Rejects, with `coordinator_unavailable` for the most part, after two session times without a session;
+   * `waits`: only when the ensemble refuses one for so long, however long no server answers.
+   */
+  start({ waits }: { readonly waits: boolean }): Promise<void> {
+    const refusedMs = 2 * this.#options.sessionMs;
+    return this.#begin({ forMs: waits ? Number.POSITIVE_INFINITY : refusedMs, refusedMs });
   }
 
   coordinatorId(): string | null {
@@ -167,16 +170,17 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     await live?.client.close();
   }
 
-  async #begin(untilMs: number): Promise<void> {
+  async #begin(patience: Patience): Promise<void> {
     const { clock, sessionMs } = this.#options;
-    for (;;) {
-      if (this.#stopped) return;
+    const attempts = new Attempts(clock, patience);
+    while (!this.#stopped) {
       try {
         await this.#beginOnce();
         return;
       } catch (thrown) {
+        if (this.#stopped) return;
         const error = thrown instanceof GatewayError ? thrown : unavailable(`The coordinator did not answer: ${String(thrown)}`);
-        if (clock.monotonicMs() >= untilMs) throw error;
+        if (!attempts.goOn(thrown)) throw error;
         this.#options.log(error.message);
         await new Promise<void>((resolve) => clock.after(sessionMs / 10, resolve));
       }
@@ -194,7 +198,7 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     const client = open(null);
     await connected(client, clock, sessionMs);
     const { session } = client;
-    if (session === null) throw unavailable('The coordinator could not be reached.');
+    if (session === null) throw client.state === 'over' ? unavailable('The coordinator refused a session.') : new NotReached();
     await remember(SESSION_FACT, storedSession(session));
     const provenMs = clock.monotonicMs();
     const registration = await register({ client, random, root, gatewayUuid });
@@ -276,7 +280,7 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     if (old.state !== 'over') this.#past = old.session;
     await old.close().catch(() => undefined);
     try {
-      await this.#begin(Number.POSITIVE_INFINITY);
+      await this.#begin(ENDLESS);
     } catch (thrown) {
       this.#options.log(`no session can be begun: ${asGatewayError(thrown).message}`);
       return;

@@ -18,8 +18,6 @@ import { StartRetries } from './start-retries.ts';
 
 const STOPPED = 'The gateway is shutting down.';
 
-type Listing = ReturnType<Volume['list']>;
-
 export interface SwitchedVolumeOptions {
   readonly policy: VolumePolicy;
   readonly clock: Clock;
@@ -47,6 +45,8 @@ export class SwitchedVolume implements Volume {
   /** Entries that findings spoke of and that are gone since. */
   readonly #removed = new Set<string>();
   #stopped = false;
+  /** Why it must not be touched yet. */
+  #waitsFor: string | null = null;
 
   constructor(options: SwitchedVolumeOptions) {
     this.#options = options;
@@ -70,7 +70,8 @@ export class SwitchedVolume implements Volume {
   }
   get findings(): readonly VolumeFinding[] {
     const found = this.#result === null || this.#result.kind === 'lock_only' ? [] : this.#result.findings;
-    return found.filter((finding) => !this.#isMended(finding));
+    // But for those whose directory was removed, and what the rebase that it asked for mended.
+    return found.filter((finding) => !this.#removed.has(finding.entry ?? '') && (this.#mustRebase !== null || !asksForRebase(finding)));
   }
   get ownedByAnother(): boolean {
     const result = this.#result;
@@ -87,8 +88,15 @@ export class SwitchedVolume implements Volume {
     return this.#result?.kind === 'open' ? this.#result.ceilingFound : null;
   }
 
+  /** Until `start` nothing of it is touched, whoever asks. */
+  waitFor(reason: string): void {
+    this.#waitsFor = reason;
+    if (this.policy.path !== null) this.#become(new ClosedVolume(this.policy, 'unavailable', reason), null);
+  }
+
   /** The first attempt; when it finds the volume unavailable, more follow by themselves. */
   async start(): Promise<void> {
+    this.#waitsFor = null;
     await this.#attempt('plain');
   }
 
@@ -113,12 +121,9 @@ export class SwitchedVolume implements Volume {
    * when the volume does not open.
    */
   async restart(mode: StartMode): Promise<void> {
+    if (this.#waitsFor !== null) throw unopened(this.name, this.#waitsFor);
     const result = await this.#again(mode);
-    if (result.kind !== 'open')
-      throw new GatewayError('volume_unavailable', {
-        detail: `The volume ${this.name} did not open: ${result.kind === 'lock_only' ? 'it has no files' : result.reason}`,
-        retryAfterMs: LIMITS.volumeRetryMsMin,
-      });
+    if (result.kind !== 'open') throw unopened(this.name, result.kind === 'lock_only' ? 'it has no files' : result.reason);
   }
 
   /** Durable stamp under our journal's name above `base`; then writes are allowed again. */
@@ -223,19 +228,13 @@ export class SwitchedVolume implements Volume {
   open(resource: Resource): Promise<OpenedFile> {
     return this.#current.open(resource);
   }
-  list(...args: Parameters<Volume['list']>): Listing {
+  list(...args: Parameters<Volume['list']>): ReturnType<Volume['list']> {
     return this.#current.list(...args);
   }
 
   async #writing<T>(work: (volume: Volume) => Promise<T>): Promise<T> {
     if (this.#mustRebase !== null) this.assertWritable();
     return work(this.#current);
-  }
-
-  /** Its directory was removed, or the rebase that it asked for was done. */
-  #isMended(finding: VolumeFinding): boolean {
-    if (finding.entry !== undefined && this.#removed.has(finding.entry)) return true;
-    return asksForRebase(finding) && this.#mustRebase === null;
   }
 
   async #again(mode: StartMode, going = { reads: false }): Promise<VolumeStartResult> {

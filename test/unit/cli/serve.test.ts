@@ -92,6 +92,21 @@ describe('serve', () => {
     expect(process.stdout).toContain('stopped before the start was over');
   });
 
+  it('says where it listens while its start waits for the coordinator; a signal ends it in order, with 0', async () => {
+    const process = start(['serve'], { FAKE_GATEWAY: 'answers' });
+    await process.says('"message":"waiting for the coordinator"');
+    expect(process.stdout).toMatch(/"url":"http:[^\n]*"message":"waiting for the coordinator"/);
+    process.signal('SIGTERM');
+    expect(await result(process)).toEqual({ code: 0, signal: null, stderr: '' });
+    expect(process.stdout).toContain('stopping in order');
+    expect(process.stdout).not.toContain('"message":"listening"');
+  });
+
+  it('says in one line why a start failed that has listened already, and ends with 1', async () => {
+    const { code, stderr } = await result(start(['serve'], { FAKE_GATEWAY: 'answers and refuses' }));
+    expect([code, stderr]).toEqual([1, 'fencegate: the volume demo belongs to another gateway: remove it or adopt it\n']);
+  });
+
   it('a second signal ends at once', async () => {
     const process = start(['serve'], { FAKE_GATEWAY: 'hangs' });
     await process.says('"message":"listening"');

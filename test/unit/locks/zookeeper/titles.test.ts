@@ -22,11 +22,11 @@ interface Gateway {
   client(): FakeZk;
 }
 
-/** What a gateway process of its own has: a data directory with another uuid. */
-async function gateway(
+/** What a gateway process of its own has: a data directory with another uuid. Not started. */
+function unstarted(
   uuid: string,
   { highest = null as bigint | null, coordinatorId = null as string | null, negotiatedMs = 15_000, session = null as string | null } = {},
-): Promise<Gateway> {
+): Gateway {
   const clients: FakeZk[] = [];
   const untitled: (string | null)[] = [];
   const states: ContactState[] = [];
@@ -56,7 +56,12 @@ async function gateway(
     }),
   };
   made.coordination.onState((state) => states.push(state));
-  await made.coordination.start();
+  return made;
+}
+
+async function gateway(...terms: Parameters<typeof unstarted>): Promise<Gateway> {
+  const made = unstarted(...terms);
+  await made.coordination.start({ waits: false });
   return made;
 }
 
@@ -225,6 +230,78 @@ describe('a session of our own past', () => {
     const other = await gateway('g2');
     expect((await other.coordination.claim('v', UUID, 'plain')).left).toEqual([DIRECTORY]);
     await expect(again.coordination.claim('v', UUID, 'plain')).rejects.toMatchObject({ lasting: false });
+  });
+});
+
+describe('a start', () => {
+  /** `null` while it is under way. */
+  function began(waits: boolean): { readonly coordination: ZookeeperCoordination; over: unknown } {
+    const { coordination } = unstarted('g1');
+    const start = { coordination, over: null as unknown };
+    coordination.start({ waits }).then(
+      () => {
+        start.over = 'begun';
+      },
+      (thrown: unknown) => {
+        start.over = thrown;
+      },
+    );
+    return start;
+  }
+  const strange = Buffer.from('{"v":2}');
+
+  it('waits for servers that do not answer for as long as that takes, with all said to be lost', async () => {
+    ensemble.reachable = false;
+    const start = began(true);
+    await clock.advanceAsync(3_600_000);
+    expect([start.over, start.coordination.readiness().state, start.coordination.refusal()?.code]).toEqual([null, 'lost', 'coordinator_unavailable']);
+    ensemble.reachable = true;
+    await clock.advanceAsync(20_000);
+    expect([start.over, start.coordination.readiness().state]).toEqual(['begun', 'connected']);
+  });
+
+  it('that somebody sits before ends after two session times without an answer', async () => {
+    ensemble.reachable = false;
+    const start = began(false);
+    await clock.advanceAsync(29_000);
+    expect(start.over).toBeNull();
+    await clock.advanceAsync(20_000);
+    expect(start.over).toMatchObject({ code: 'coordinator_unavailable' });
+  });
+
+  it.each([true, false])('ends after two session times of refusals, whether or not it waits (%s)', async (waits) => {
+    ensemble.create('/locks', Buffer.alloc(0), '0', false);
+    ensemble.create('/locks/.id', strange, '0', false);
+    const start = began(waits);
+    await clock.advanceAsync(29_000);
+    expect(start.over).toBeNull();
+    await clock.advanceAsync(3_000);
+    expect(start.over).toMatchObject({ message: expect.stringContaining('identity') });
+  });
+
+  it('has two whole session times for each row of refusals: what is mended meanwhile ends no start', async () => {
+    ensemble.create('/locks', Buffer.alloc(0), '0', false);
+    ensemble.create('/locks/.id', strange, '0', false);
+    const start = began(true);
+    await clock.advanceAsync(25_000);
+    ensemble.reachable = false;
+    await clock.advanceAsync(60_000);
+    ensemble.reachable = true;
+    await clock.advanceAsync(25_000);
+    expect(start.over).toBeNull();
+    ensemble.remove('/locks/.id', null);
+    await clock.advanceAsync(2_000);
+    expect(start.over).toBe('begun');
+  });
+
+  it('is over when it is stopped, and begins no session any more', async () => {
+    ensemble.reachable = false;
+    const start = began(true);
+    await settle();
+    await start.coordination.stop();
+    ensemble.reachable = true;
+    await clock.advanceAsync(60_000);
+    expect([start.over, ensemble.nodes.has('/locks')]).toEqual(['begun', false]);
   });
 });
 

@@ -61,6 +61,19 @@ describe('a volume over the life of the process', () => {
     expect(volume.covers(1n)).toBe(true);
   });
 
+  it('that has to wait for its start is touched by nobody until then, whoever asks', async () => {
+    switched();
+    volume.waitFor('It waits.');
+    expect(volume.state()).toEqual({ state: 'unavailable', reason: 'It waits.' });
+    for (const mode of ['adopt', 'rebase'] as const)
+      await expect(volume.restart(mode)).rejects.toMatchObject({ code: 'volume_unavailable', message: expect.stringContaining('It waits.') });
+    await living.clock.advanceAsync(60_000);
+    expect([starts, fs.readdirSync(living.root)]).toEqual([[], []]);
+    await volume.start();
+    expect([starts, volume.state().state]).toEqual([['plain'], 'open']);
+    await volume.restart('rebase');
+  });
+
   it('is tried again by itself when it is missing at start, less and less often, and holds nobody up', async () => {
     fs.rmSync(living.root, { recursive: true });
     switched();
