@@ -46,7 +46,7 @@ export const TIER = {
   protocolFaults: long ? 3 : 1,
   /** Faults in one with three contenders. */
   protocolTripleFaults: long ? 3 : 1,
-  /** Among three, some of whom send a grant with their contender: their worlds are ten times as many. */
+  /** In one where one of three sends a grant with its contender. Where all do, the worlds are ten times as many. */
   protocolAheadFaults: long ? 1 : 0,
   /** How many kinds of three contenders are walked through. */
   protocolTriples: long ? 3 : 1,
