@@ -9,18 +9,18 @@ import type { Resource } from '../domain/resource.ts';
 import { within } from '../domain/within.ts';
 import type { LockAudit } from './lock-audit.ts';
 
-/** Not decisions about a lock: the gateway could not decide, or the record of the end says it already. */
-const NOT_REFUSALS: ReadonlySet<ErrorCode> = new Set([
-  'internal',
+/**
+ * Refusals without a record: the journal does not take it, or not yet (`overloaded` is its full queue, or a turn that a session of before a
+ * restart was given); what is in doubt, and a deadlock, have records of their own; nobody is left to be refused; and what is a fault of ours
+ * decided nothing. What could not be decided without the coordinator or the volume was refused all the same, as a write is (I4).
+ */
+const UNRECORDED: ReadonlySet<ErrorCode> = new Set([
   'journal_unavailable',
-  'outcome_unknown',
-  'volume_unavailable',
-  'coordinator_suspended',
-  'coordinator_unavailable',
   'overloaded',
-  'draining',
+  'outcome_unknown',
   'deadlock',
   'incomplete_body',
+  'internal',
 ]);
 
 export interface RefusedSubject {
@@ -54,7 +54,7 @@ export class Refusals {
       // The client is gone: there is nobody to refuse, and the end of its wait has a record of its own.
       if (signal?.aborted === true) throw thrown;
       const error = asGatewayError(thrown);
-      if (!NOT_REFUSALS.has(error.code)) await this.record(caller, error.code, subject());
+      if (!UNRECORDED.has(error.code)) await this.record(caller, error.code, subject());
       throw error;
     }
   }
@@ -70,7 +70,7 @@ export class Refusals {
       return await work();
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      if (NOT_REFUSALS.has(error.code)) throw error;
+      if (UNRECORDED.has(error.code)) throw error;
       const recorded = this.record(caller, error.code, { resource: null, leaseRef: null });
       throw (await within(this.#deps.clock, LIMITS.endsAwaitedMs, recorded)) === 'late' ? late() : error;
     }

@@ -64,6 +64,9 @@ describe.concurrent('a link that is cut', () => {
     expect(await gateway.put('v/cut', 'meanwhile', lease)).toMatchObject({ status: 503, code: 'coordinator_suspended' });
     expect(await gateway.put('v/other', 'meanwhile')).toMatchObject({ status: 503 });
     expect(await gateway.tryAcquire('v/another', { waitMs: 500 })).toBe(503);
+    expect(await gateway.audit('path=another')).toMatchObject([
+      { action: 'lease_refuse', outcome: 'rejected', code: 'coordinator_suspended', count: 1 },
+    ]);
     expect(await gateway.get('v/cut')).toBe('before');
     link.mend();
     // A write that waits is carried out when there is contact again.

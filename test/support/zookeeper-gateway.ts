@@ -100,6 +100,11 @@ export class ZooKeeperGateway {
     return (await (await fetch(`${this.url}/v1/locks/${resource}`)).json()) as LockJson;
   }
 
+  /** What the audit log has for a query, newest first. */
+  async audit(query: string): Promise<readonly Record<string, unknown>[]> {
+    return ((await (await fetch(`${this.url}/v1/audit?${query}`)).json()) as { records: Record<string, unknown>[] }).records;
+  }
+
   /** The events of one resource, from now on. */
   watch(resource: string): Promise<Watching> {
     return Watching.open(this.url, `/v1/watch/${resource}`, {});
