@@ -100,9 +100,16 @@ function linesOf(error: FencegateError): string[] {
   const { code, message, members, requestId } = error;
   const request = requestId === null ? '' : ` [request ${requestId}]`;
   const since = typeof members['holder_since'] === 'string' ? ` since ${members['holder_since']}` : '';
-  const holder = typeof members['holder_client_id'] === 'string' ? ` Held by ${members['holder_client_id']}${since}.` : '';
+  const holder = typeof members['holder_client_id'] === 'string' ? ` Held by ${members['holder_client_id']}${since}.` : othersThere(error);
   const advice = adviceFor(error);
   return [printable(`${code}: ${message}${holder}${request}`), ...(advice === null ? [] : [`next: ${advice}`])];
+}
+
+/** Who contends by another lock recipe has no lease, and holds as soon as nobody with a lease does. */
+function othersThere({ message, members }: FencegateError): string {
+  const names: unknown = members['foreign_contenders'];
+  if (!Array.isArray(names) || names.length === 0 || message.includes(String(names[0]))) return '';
+  return ` Another program stands there, without a lease: ${names.join(', ')}.`;
 }
 
 function adviceFor(error: FencegateError): string | null {

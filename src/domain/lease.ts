@@ -1,4 +1,5 @@
 import type { FencingToken } from './fencing-token.ts';
+import type { ForeignContenders } from './foreign-contenders.ts';
 import type { JournalOp } from './journal.ts';
 import type { Caller } from './principal.ts';
 import type { Resource } from './resource.ts';
@@ -75,7 +76,7 @@ export interface WriteLeases {
   /** Stands in line like everybody else. Rejects with `resource_locked` (holder's client id, queue length), `queue_full`, `coordinator_*`, or the signal's reason. */
   acquireImplicit(request: ImplicitLeaseRequest): Promise<ImplicitLease>;
   /** Somebody holds the resource now (for `X-Lock-Wait-Ms: 0` before the body); `null` when free. */
-  holder(resource: Resource): { readonly clientId: string | null; readonly queueLength: number } | null;
+  holder(resource: Resource): { readonly clientId: string | null; readonly queueLength: number; readonly foreign: ForeignContenders } | null;
   /** `X-Lease-Keepalive`: renews while bytes flow; false when the lease has ended. */
   keepAlive(resource: Resource, token: FencingToken): boolean;
   /** The lease on the resource that has or had this token, as far as memory knows: for the record of a refusal. */

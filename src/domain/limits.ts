@@ -15,6 +15,8 @@ export const LIMITS = {
   /** Of what a lease says it is for, as many characters as are shown with the lock. */
   leaseReasonShownMax: 256,
   contendersPerResourceMax: 1_000,
+  /** Contenders of other recipes that a refusal names. */
+  foreignNamedMax: 10,
   leasesPerSessionMax: 10_000,
   sessionsPerPrincipalMax: 250_000,
   heartbeatBatchMax: 1_000,

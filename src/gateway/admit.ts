@@ -5,6 +5,8 @@
 import { GatewayError, refuse } from '../domain/errors.ts';
 import { type FencingToken, parseFencingToken } from '../domain/fencing-token.ts';
 import type { TargetFacts } from '../domain/file-facts.ts';
+import { foreignDetail, foreignMembers } from '../domain/foreign-contenders.ts';
+import type { WriteLeases } from '../domain/lease.ts';
 import { assertPortable } from '../domain/portable-name.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Place, Volume } from '../domain/volume.ts';
@@ -84,10 +86,10 @@ function tokenRequired(detail: string): GatewayError {
   return refuse('token_required', `${detail} Send it as X-Fencing-Token.`);
 }
 
-function locked(holder: { readonly clientId: string | null; readonly queueLength: number }): GatewayError {
+function locked({ clientId, queueLength, foreign }: NonNullable<ReturnType<WriteLeases['holder']>>): GatewayError {
   return new GatewayError('resource_locked', {
-    detail: 'Somebody holds a lease on this resource.',
-    members: { holder_client_id: holder.clientId, queue_length: holder.queueLength },
+    detail: foreignDetail(foreign) ?? 'Somebody holds a lease on this resource.',
+    members: { holder_client_id: clientId, queue_length: queueLength, ...foreignMembers(foreign) },
     retryAfterMs: 1_000,
   });
 }

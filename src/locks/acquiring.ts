@@ -1,6 +1,7 @@
 import { type Clock, type Random, rfc3339 } from '../domain/clock.ts';
 import { cycleMembers } from '../domain/deadlock.ts';
 import { GatewayError, refuse } from '../domain/errors.ts';
+import { foreignDetail, foreignMembers, NO_FOREIGN_CONTENDERS } from '../domain/foreign-contenders.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { AcquireRequest, LeaseView } from '../domain/lock-api.ts';
 import type { Caller } from '../domain/principal.ts';
@@ -10,11 +11,13 @@ import { type AcquireTerms, acquireTerms } from './acquire-terms.ts';
 import type { Converting } from './converting.ts';
 import type { Coordinator } from './coordinator.ts';
 import { endKinds } from './end-kinds.ts';
+import { foreignBefore, foreignThere } from './foreign-there.ts';
 import type { Holding } from './holding.ts';
 import type { LeaseDesk } from './lease-desk.ts';
+import type { End } from './lease-end.ts';
 import type { LeaseIds } from './lease-ids.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
-import type { End, Lease } from './lease-record.ts';
+import type { Lease } from './lease-record.ts';
 import type { LockViews } from './lock-views.ts';
 import { leaseRefOf, newHoldId } from './secret-id.ts';
 import type { Session } from './session.ts';
@@ -149,7 +152,7 @@ export class Acquiring {
     if (waitMs === 0 && lease.failure?.code === 'queue_full') throw this.#occupied(lease);
     await this.#assertStands(lease, holdId, signal);
     if (lease.phase !== 'waiting') return;
-    if (waitMs === null) throw ended(lease, endKinds.waitedOut());
+    if (waitMs === null) throw ended(lease, endKinds.waitedOut(foreignBefore(this.#deps.coordinator, lease)));
     lease.renew(clock.monotonicMs());
     await this.#deps.ledger.waitTold(lease);
     desk.now();
@@ -200,7 +203,7 @@ export class Acquiring {
         lease_ref: lease.leaseRef,
         cycle: cycleMembers(end.cycle),
       });
-    return refuse('lock_not_acquired', ENDED, { lease_ref: lease.leaseRef, state: lease.state, reason: end?.reason ?? null });
+    return ended(lease, end ?? { state: lease.state, reason: null });
   }
 
   #occupied(lease: Lease): GatewayError {
@@ -213,23 +216,30 @@ export class Acquiring {
     const look = waitingAt === undefined ? null : this.#deps.coordinator.look(waitingAt.key);
     const holder = look?.holders[0] ?? null;
     const heldBackMs = Math.ceil(Math.max(0, (look?.heldBackUntilMs ?? 0) - this.#deps.clock.monotonicMs()));
+    const foreign = foreignThere(this.#deps.coordinator, look);
     const detail =
       heldBackMs > 0
         ? 'The last holder was lost, and by its lock-delay nobody is granted the resource yet.'
-        : 'Somebody else holds the resource, or is before this request.';
+        : (foreignDetail(foreign) ?? 'Somebody else holds the resource, or is before this request.');
     return refuse('lock_not_acquired', detail, {
       resource: waitingAt?.name ?? null,
       holder_client_id: holder?.clientId ?? null,
       holder_lease_ref: holder?.leaseRef ?? null,
       queue_length: position === null ? (look?.queueLength ?? 0) : position - 1,
       held_back_ms: heldBackMs,
+      ...foreignMembers(foreign),
     });
   }
 }
 
-/** Of one hold that waits no longer, while the lease goes on waiting with others. */
-function ended({ leaseRef }: Lease, { state, reason }: End): GatewayError {
-  return refuse('lock_not_acquired', ENDED, { lease_ref: leaseRef, state, reason });
+/** Of a wait that is over, or of one hold that waits no longer while the lease goes on waiting with others. */
+function ended(
+  { leaseRef }: Lease,
+  { state, reason, foreign = NO_FOREIGN_CONTENDERS }: Pick<LeaseView, 'state' | 'reason'> & Pick<End, 'foreign'>,
+): GatewayError {
+  const why = foreignDetail(foreign);
+  const members = { lease_ref: leaseRef, state, reason, ...foreignMembers(foreign) };
+  return refuse('lock_not_acquired', why === null ? ENDED : `${ENDED} ${why}`, members);
 }
 
 /** The session's lease over exactly these resources. Throws `overlapping_lease` when it has one over some of them. */

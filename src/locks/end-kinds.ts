@@ -1,8 +1,10 @@
 import { auditDetail, deadlockDetail } from '../domain/audit-record.ts';
 import type { DeadlockStep } from '../domain/deadlock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
+import type { ForeignContenders } from '../domain/foreign-contenders.ts';
 import type { Caller } from '../domain/principal.ts';
-import type { End, Lease } from './lease-record.ts';
+import type { End } from './lease-end.ts';
+import type { Lease } from './lease-record.ts';
 
 /** A lease whose end is decided, and how it ends. */
 export interface Ending {
@@ -36,7 +38,7 @@ export const endKinds = {
     detail: auditDetail(reason, { writes: [], truncated: false }),
   }),
   /** The whole wait ran out (`max_wait_ms`). */
-  waitedOut: (): End => ({
+  waitedOut: (foreign: ForeignContenders): End => ({
     state: 'cancelled',
     reason: 'max_wait',
     action: 'lease_cancel',
@@ -45,6 +47,7 @@ export const endKinds = {
     clean: true,
     fence: false,
     detail: auditDetail('max_wait'),
+    foreign,
   }),
   expired: (): End => ({ state: 'expired', reason: 'expired', action: 'lease_expire', code: null, caller: null, clean: false, fence: false }),
   /** Held for as long as is allowed: the holder may well be alive and writing, so the mark is raised first. */
@@ -91,8 +94,10 @@ export const endKinds = {
 };
 
 /** Why the time of a lease is up at `nowMs`, or `null`. A session that was made for it, and ends when it does, is not worth telling of. */
-export function endByTime({ deadlineMs, waitDeadlineMs, holdDeadlineMs, ownDeadlineMs, terms: { session } }: Lease, nowMs: number): End | null {
-  if (nowMs < deadlineMs) return nowMs < waitDeadlineMs ? null : endKinds.waitedOut();
+export function endByTime(lease: Lease, nowMs: number, foreignBefore: () => ForeignContenders): End | null {
+  const { deadlineMs, waitDeadlineMs, holdDeadlineMs, ownDeadlineMs } = lease;
+  const { session } = lease.terms;
+  if (nowMs < deadlineMs) return nowMs < waitDeadlineMs ? null : endKinds.waitedOut(foreignBefore());
   if (nowMs >= holdDeadlineMs) return endKinds.maxHold();
   if (session === null || nowMs < session.deadlineMs) return endKinds.expired();
   return session.terms.implied && nowMs >= ownDeadlineMs ? endKinds.expired() : endKinds.sessionExpired();

@@ -3,7 +3,8 @@ import type { DeadlockStep } from '../domain/deadlock.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LockEvent, LockEventType } from '../domain/lock-events.ts';
 import type { Resource } from '../domain/resource.ts';
-import type { End, Lease } from './lease-record.ts';
+import type { End } from './lease-end.ts';
+import type { Lease } from './lease-record.ts';
 
 /** An event with what a watch is chosen by; the session's ref never leaves the gateway with it. */
 export interface RingEvent {

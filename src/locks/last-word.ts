@@ -1,6 +1,6 @@
 import type { AuditDraft } from '../domain/audit-record.ts';
 import type { JournalOp } from '../domain/journal.ts';
-import type { End } from './lease-record.ts';
+import type { End } from './lease-end.ts';
 
 export type RecordOp = Extract<JournalOp, { op: 'audit' }>;
 export type OutcomeOp = Extract<JournalOp, { op: 'outcome' }>;

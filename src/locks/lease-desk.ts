@@ -10,12 +10,14 @@ import type { Coordinator } from './coordinator.ts';
 import { type Ending, endByTime, endKinds } from './end-kinds.ts';
 import type { EndsTold } from './ends-told.ts';
 import type { EventRing } from './event-ring.ts';
+import { foreignBefore } from './foreign-there.ts';
 import { GivingWay } from './giving-way.ts';
 import type { Granting } from './granting.ts';
 import { grantedMsOf } from './held-so-far.ts';
 import type { HoldTimes } from './hold-times.ts';
+import type { DecidedEnd, End } from './lease-end.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
-import { type DecidedEnd, type End, Lease, type LeaseEvents, type LeaseTerms } from './lease-record.ts';
+import { Lease, type LeaseEvents, type LeaseTerms } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
 import type { Pinnable } from './pinnable.ts';
 import type { Session } from './session.ts';
@@ -194,7 +196,7 @@ export class LeaseDesk implements LeaseEvents {
 
   #judgeLease(lease: Lease, nowMs: number): Ending[] {
     if (!lease.open) return [];
-    const end = endByTime(lease, nowMs);
+    const end = endByTime(lease, nowMs, () => foreignBefore(this.#deps.coordinator, lease));
     if (end !== null) return [{ lease, end }];
     if (nowMs >= lease.upgradeDeadlineMs) this.#givingWay.waitedOut(lease);
     this.#deps.table.deadlines.set(lease, lease.nextCheckMs);

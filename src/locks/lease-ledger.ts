@@ -9,8 +9,9 @@ import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import { within } from '../domain/within.ts';
 import { carriesOut, type RecordOp, withLastWord } from './last-word.ts';
+import type { End } from './lease-end.ts';
 import { lastLeaseEnd, leaseEnd, leasePut, raise, sessionPut, waitPut } from './lease-ops.ts';
-import type { End, Lease } from './lease-record.ts';
+import type { Lease } from './lease-record.ts';
 import type { LockAudit } from './lock-audit.ts';
 import type { Session } from './session.ts';
 

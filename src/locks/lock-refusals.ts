@@ -2,7 +2,7 @@ import { asGatewayError, GatewayError, type ProblemMembers, refuse } from '../do
 import type { FencingToken } from '../domain/fencing-token.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
-import type { DecidedEnd } from './lease-record.ts';
+import type { DecidedEnd } from './lease-end.ts';
 
 /** Refusals that are worded in one place, because several ways lead to them. */
 

@@ -2,6 +2,7 @@ import { type Clock, rfc3339 } from '../domain/clock.ts';
 import { cycleMembers } from '../domain/deadlock.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import { foreignDetail, foreignMembers } from '../domain/foreign-contenders.ts';
 import type { Journal, Mark } from '../domain/journal.ts';
 import type { HeldLease, ImplicitLease, ImplicitLeaseRequest, Pin, TokenFacts, WriteLeases } from '../domain/lease.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -9,6 +10,7 @@ import { inCanonicalOrder, type Resource } from '../domain/resource.ts';
 import type { Coordination } from './coordination.ts';
 import type { Coordinator } from './coordinator.ts';
 import { endKinds } from './end-kinds.ts';
+import { foreignThere } from './foreign-there.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { LeaseIds } from './lease-ids.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
@@ -112,13 +114,13 @@ export class LocksForWrites implements WriteLeases {
     };
   }
 
-  holder(resource: Resource): { readonly clientId: string | null; readonly queueLength: number } | null {
+  holder(resource: Resource): ReturnType<WriteLeases['holder']> {
     const nowMs = this.#deps.desk.now();
     const look = this.#deps.coordinator.look(resource.key);
     if (look === null) return null;
     const first = look.holders[0];
     if (first === undefined && look.heldBackUntilMs <= nowMs && look.queueLength === 0) return null;
-    return { clientId: first?.clientId ?? null, queueLength: look.queueLength };
+    return { clientId: first?.clientId ?? null, queueLength: look.queueLength, foreign: foreignThere(this.#deps.coordinator, look) };
   }
 
   keepAlive(resource: Resource, token: FencingToken): boolean {
@@ -233,9 +235,11 @@ export class LocksForWrites implements WriteLeases {
     const holder = busy?.holders[0] ?? null;
     const ownPlace = lease.phase === 'waiting' ? 1 : 0;
     const restMs = holder === null ? 1_000 : holder.deadlineMs - this.#deps.clock.monotonicMs();
+    const queueLength = Math.max(0, (busy?.queueLength ?? ownPlace) - ownPlace);
+    const foreign = foreignThere(this.#deps.coordinator, busy);
     return new GatewayError('resource_locked', {
-      detail: 'Somebody else holds this resource.',
-      members: { holder_client_id: holder?.clientId ?? null, queue_length: Math.max(0, (busy?.queueLength ?? ownPlace) - ownPlace) },
+      detail: foreignDetail(foreign) ?? 'Somebody else holds this resource.',
+      members: { holder_client_id: holder?.clientId ?? null, queue_length: queueLength, ...foreignMembers(foreign) },
       retryAfterMs: Number.isFinite(restMs) ? Math.max(1_000, Math.min(restMs, 60_000)) : 1_000,
     });
   }

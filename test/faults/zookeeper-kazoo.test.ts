@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CommandLine } from '../support/command-line.ts';
 import { KazooContender, type KazooLock } from '../support/kazoo-contender.ts';
 import { TIER } from '../support/tier.ts';
 import { until } from '../support/until.ts';
@@ -85,4 +86,31 @@ describe.concurrent('kazoo, which nobody here wrote, and the gateway', () => {
     expect(BigInt(granted.fencing_token)).toBeGreaterThan(BigInt(first.fencing_token));
     expect(await kazoo.ended()).toEqual([0, '']);
   });
+});
+
+it('whoever waits for a lock of kazoo is told which of its nodes that is, also by the command line', async ({ onTestFinished }) => {
+  const path = '/locks/v/named';
+  const client = await observer(zookeeper.addresses, onTestFinished);
+  await gateway.release(await gateway.acquire('v/named'));
+  const kazoo = new KazooContender(zookeeper.connect, path, 1, 'Lock', onTestFinished);
+  await new Promise<void>((resolve) => {
+    kazoo.onIn = resolve;
+  });
+  // The gateway deletes its own child when the release is answered already.
+  const [name = ''] = await until(async () => {
+    const { names } = await client.children(path);
+    return names.length === 1 ? names : null;
+  });
+  expect(await gateway.lock('v/named')).toMatchObject({ holders: [], foreign_contenders: [name], fence_level: 'token' });
+  const refused = await (await gateway.post('/v1/leases', { resource: 'v/named' })).json();
+  expect(refused).toMatchObject({ status: 409, foreign_contenders: [name], detail: expect.stringContaining(`${path}/${name}`) });
+  expect(await gateway.put('v/named', 'none', null, 0)).toMatchObject({ status: 423, detail: expect.stringContaining(`${path}/${name}`) });
+  const cli = new CommandLine(gateway.url, gateway.process.directory);
+  expect((await cli.run('lock', 'show', 'v/named')).stdout).toMatch(new RegExp(`\nstate +held by another program\n[^]*\nother recipes +${name}\n`));
+  for (const wait of ['0', '100ms']) {
+    expect((await cli.run('exec', '--lock', 'v/named', '--wait', wait, '--', 'true')).stderr).toMatch(new RegExp(`lock_not_acquired: .*${name}`));
+  }
+  expect((await cli.run('lock', 'break', 'v/named', '--reason', 'it hangs')).stderr).toContain(name);
+  kazoo.leave();
+  expect(await kazoo.ended()).toEqual([0, '']);
 });

@@ -33,7 +33,7 @@ export function showLock(context: CommandContext, resource: string, flags: JsonF
     }
     outFacts(context.screen, {
       resource: lock.resource,
-      state: lock.holders.length === 0 ? 'free' : `held, ${lock.mode}`,
+      state: stateOf(lock),
       'high-water mark': lock.high_water_mark,
       'in line': lock.queue_length,
       'wait estimate': lock.wait_estimate_ms === null ? null : shownDuration(lock.wait_estimate_ms),
@@ -84,8 +84,9 @@ export function breakLock(context: CommandContext, resource: string, flags: Brea
   return withOrder(context, flags, async (client, signal) => {
     const grace = flags.grace === undefined ? {} : { graceMs: flags.grace };
     // By name, so that an answer that was lost may be asked for again and is nobody else's break.
-    const leaseRefs = flags.lease ?? (await client.lock(resource, { signal })).holders.map(({ lease_ref: ref }) => ref);
-    if (leaseRefs.length === 0) return nothingToBreak(context, `${resource} is free: nobody holds it`);
+    const lock = flags.lease === undefined ? await client.lock(resource, { signal }) : null;
+    const leaseRefs = flags.lease ?? lock?.holders.map(({ lease_ref: ref }) => ref) ?? [];
+    if (leaseRefs.length === 0) return nothingToBreak(context, `${resource} ${whyUnbreakable(lock?.foreign_contenders ?? [])}`);
     let report: BreakReport;
     try {
       report = await client.breakLock(resource, { reason: flags.reason, ...grace, leaseRefs, signal });
@@ -116,6 +117,17 @@ export function breakLock(context: CommandContext, resource: string, flags: Brea
     }
     return EXIT.ok;
   });
+}
+
+/** Who contends by another recipe holds as soon as nobody with a lease does. */
+function stateOf({ holders, mode, foreign_contenders: others }: Lock): string {
+  if (holders.length > 0) return `held, ${mode}`;
+  return others.length === 0 ? 'free' : 'held by another program';
+}
+
+function whyUnbreakable(others: readonly string[]): string {
+  if (others.length === 0) return 'is free: nobody holds it';
+  return `is held by another program (${others.join(', ')}), which has no lease that could be broken`;
 }
 
 function nothingToBreak({ host }: CommandContext, why: string): number {

@@ -127,7 +127,7 @@ export const WriteHeaders = Type.Object({
       minimum: 0,
       maximum: LIMITS.writeWaitMsMax,
       default: LIMITS.writeWaitMsDefault,
-      description: 'How long a write without a token stands in line',
+      description: 'How long a write without a token stands in line. A 423 names who is in the way, as a 409 to POST /v1/leases does',
     }),
   ),
   'X-Lease-Keepalive': Type.Optional(Type.Boolean({ description: 'The upload renews its lease while bytes flow' })),

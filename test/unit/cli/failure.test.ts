@@ -99,6 +99,18 @@ describe('how a command fails', () => {
     });
   });
 
+  it('names who is in the way by another lock recipe, once, where nobody holds a lease', () => {
+    const refused = (detail: string, members: object): string | undefined =>
+      failureOf(new FencegateError('lock_not_acquired', { detail, status: 409, members: { ...members } }))?.lines[0];
+    const foreign = { foreign_contenders: ['kazoo__lock__0000000003', 'x'] };
+    expect(refused('It ended.', foreign)).toBe(
+      'lock_not_acquired: It ended. Another program stands there, without a lease: kazoo__lock__0000000003, x.',
+    );
+    expect(refused('It is /locks/v/a/kazoo__lock__0000000003.', foreign)).not.toContain('Another program');
+    expect(refused('It ended.', { ...foreign, holder_client_id: 'ours' })).toBe('lock_not_acquired: It ended. Held by ours.');
+    expect(refused('It ended.', { foreign_contenders: [] })).toBe('lock_not_acquired: It ended.');
+  });
+
   it('lets no label of a stranger rule the terminal', () => {
     const held = new FencegateError('resource_locked', { detail: 'Held.', status: 423, members: { holder_client_id: 'a\u001b[2J' } });
     expect(failureOf(held)?.lines[0]).toBe(String.raw`resource_locked: Held. Held by a\x1b[2J.`);
