@@ -47,6 +47,8 @@ export interface Place {
 /** A file that is being written in the incarnation directory. Exactly one of a discard or an apply ends it. */
 export interface Staging {
   readonly name: string;
+  /** In whose directory it is: it goes on under that one only. */
+  readonly incarnation: string;
   readonly bytesWritten: number;
   /** Appends; counts and hashes. Rejects with `insufficient_storage` or `volume_unavailable`. */
   write(chunk: Uint8Array): Promise<void>;

@@ -14,7 +14,7 @@ import type { WriteDeps } from './deps.ts';
 import { answerWithFile } from './file-answer.ts';
 import { type Operation, runOperation } from './operation.ts';
 import { publishStaged } from './publish-staged.ts';
-import { assertDigests, stageBody, wantsSha512 } from './stage-body.ts';
+import { assertDigests, sealStaged, stageBody, wantsSha512 } from './stage-body.ts';
 import { existingFile, replaceable } from './target-rules.ts';
 import { type WriteRight, writeRight } from './write-lease.ts';
 
@@ -199,7 +199,7 @@ async function decideInPlace(operation: Operation, token: FencingToken, patching
   assertSameParent(patching.admitted.parent, place.parent);
   const target = await volume.look(place);
   checkTarget(operation, { volume, place, target }, patching.check);
-  const staged = await staging.seal(target, place);
+  const staged = await sealStaged(volume, staging, target, place);
   const plan = inPlacePlan(patching.patch, target, staging.bytesWritten, staged.mtimeNs);
   const after = target === null ? staged : afterInPlace(target, plan, staged.mtimeNs);
   const status = target === null ? 201 : 200;

@@ -12,6 +12,7 @@ import { assertSameParent, commitSection, type Section } from './commit.ts';
 import type { WriteDeps } from './deps.ts';
 import { answerWithFile } from './file-answer.ts';
 import type { Operation } from './operation.ts';
+import { sealStaged } from './stage-body.ts';
 import { replaceable } from './target-rules.ts';
 import type { WriteRight } from './write-lease.ts';
 
@@ -51,7 +52,7 @@ async function decide(deps: WriteDeps, operation: Operation, token: FencingToken
     publication.check?.(now);
   });
   const staging = await publication.staged(target, place);
-  const staged = await staging.seal(target, place);
+  const staged = await sealStaged(volume, staging, target, place);
   const status = target === null ? 201 : 200;
   const sha256 = publication.digestKnown ? staged.sha256 : null;
   const intent: Intent = {

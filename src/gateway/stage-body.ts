@@ -1,9 +1,10 @@
 /** Step 4: bytes go to a new file in the incarnation directory. The lock of a token-less write is not held meanwhile. */
 import { GatewayError, refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import type { StagedFacts, TargetFacts } from '../domain/file-facts.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
-import type { Staging, Volume } from '../domain/volume.ts';
+import type { Place, Staging, Volume } from '../domain/volume.ts';
 import type { ExpectedDigests } from '../domain/write.ts';
 import { bodyTooLarge } from './admit.ts';
 import type { WriteDeps } from './deps.ts';
@@ -71,6 +72,16 @@ async function assertStillHeld(deps: WriteDeps, operation: Operation, resource: 
     if (thrown instanceof GatewayError && thrown.code === 'coordinator_suspended') return;
     throw await judgedAgain(deps, operation, { resource, token }, thrown);
   }
+}
+
+/**
+ * In the commit section, before anything is recorded: ends writing. Rejects with `volume_unavailable` when the volume has begun another
+ * incarnation since then, whose start has emptied the directory in which the bytes are.
+ */
+export function sealStaged(volume: Volume, staging: Staging, replaces: TargetFacts | null, place: Place): Promise<StagedFacts> {
+  if (staging.incarnation === volume.incarnation) return staging.seal(replaces, place);
+  const detail = `The volume ${volume.name} was opened anew while the body arrived; nothing was changed.`;
+  return Promise.reject(new GatewayError('volume_unavailable', { detail, retryAfterMs: LIMITS.volumeRetryMsMin }));
 }
 
 export function wantsSha512(digests: ExpectedDigests): boolean {

@@ -17,7 +17,7 @@ import { assertSameParent, commitSection, type Section } from './commit.ts';
 import type { WriteDeps } from './deps.ts';
 import { answerHeaders, fileAnswer } from './file-answer.ts';
 import { type Operation, runOperation } from './operation.ts';
-import { stageBody } from './stage-body.ts';
+import { sealStaged, stageBody } from './stage-body.ts';
 import type { QuotaAccount } from './staged-quota.ts';
 import { replaceable } from './target-rules.ts';
 import { type WriteRight, writeRight } from './write-lease.ts';
@@ -177,7 +177,7 @@ async function decideFile(operation: Operation, token: FencingToken, volume: Vol
   assertSameParent(file.place.parent, place.parent);
   const target = await volume.look(place);
   checkTarget(operation, { volume, place, target }, replaceable);
-  const staged = await staging.seal(target, place);
+  const staged = await sealStaged(volume, staging, target, place);
   const intent: Intent = {
     operationId: operation.id,
     resource,

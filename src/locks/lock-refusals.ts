@@ -14,6 +14,14 @@ export function queueFull(resource: Resource, max: number): GatewayError {
   });
 }
 
+/** To a write that stood in line meanwhile. */
+export function sessionLost(): GatewayError {
+  return new GatewayError('coordinator_suspended', {
+    detail: 'The session with the coordinator was lost while this write waited; nothing was changed.',
+    retryAfterMs: 1_000,
+  });
+}
+
 export function notOwner(): GatewayError {
   return refuse('not_lease_owner', 'The lease belongs to somebody else.');
 }

@@ -16,6 +16,7 @@ import type { LeaseIds } from './lease-ids.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
+import { sessionLost } from './lock-refusals.ts';
 import { PRIORITY_DEFAULT } from './order-key.ts';
 import type { Pinnable } from './pinnable.ts';
 import type { RefusedTokens } from './refused-tokens.ts';
@@ -41,9 +42,14 @@ export interface WriteLeasesDeps {
 /** What the write protocol asks of the locks: facts at admission, pins in the commit section (I1), leases for token-less writes. */
 export class LocksForWrites implements WriteLeases {
   readonly #deps: WriteLeasesDeps;
+  /** Whoever waited through the end of a session has lost what it staged: the incarnation ended with it, however soon the next one is there. */
+  #sessionsLost = 0;
 
   constructor(deps: WriteLeasesDeps) {
     this.#deps = deps;
+    deps.coordination.onState((state) => {
+      if (state === 'lost') this.#sessionsLost += 1;
+    });
   }
 
   async facts(resource: Resource, presented: FencingToken | null): Promise<TokenFacts> {
@@ -71,9 +77,11 @@ export class LocksForWrites implements WriteLeases {
   async inContact(resource: Resource, token: FencingToken | null, waitMs: number, signal: AbortSignal): Promise<void> {
     const { coordination, pinnable, clock } = this.#deps;
     const untilMs = clock.monotonicMs() + waitMs;
+    const lostBefore = this.#sessionsLost;
     let suspension: GatewayError | null = null;
     for (;;) {
       if (signal.aborted) throw signal.reason;
+      if (suspension !== null && this.#sessionsLost > lostBefore) throw suspension;
       const refusal = coordination.refusal();
       if (refusal === null || (token !== null && pinnable.mayFinish(resource, token, refusal))) return;
       const restMs = untilMs - clock.monotonicMs();
@@ -88,6 +96,7 @@ export class LocksForWrites implements WriteLeases {
     const { clock, desk, ledger } = this.#deps;
     const { signal } = request;
     if (signal.aborted) throw signal.reason;
+    const lostBefore = this.#sessionsLost;
     desk.now();
     const lease = this.#implicit(request);
     desk.enter(lease);
@@ -106,7 +115,7 @@ export class LocksForWrites implements WriteLeases {
     }
     // Who does not wait is not refused for the length of the line.
     if (request.waitMs === 0 && lease.failure?.code === 'queue_full') throw this.#locked(lease);
-    if (lease.phase !== 'held' || lease.told === null) throw this.#whyNot(lease);
+    if (lease.phase !== 'held' || lease.told === null) throw this.#sessionsLost > lostBefore ? sessionLost() : this.#whyNot(lease);
     return {
       lease: heldLease(lease, lease.told),
       grantOps: ledger.implicitOps(lease, lease.told.token),

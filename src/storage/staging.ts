@@ -74,6 +74,10 @@ export class StagedFile implements Staging {
     this.#hashes = new Map(algorithms.map((algorithm) => [algorithm, createHash(algorithm.replace('-', ''))]));
   }
 
+  get incarnation(): string {
+    return this.#staging.room.incarnation;
+  }
+
   get bytesWritten(): number {
     return this.#bytesWritten;
   }

@@ -1,6 +1,9 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { newDirectory } from '../support/gateway.ts';
+import { RawConnection } from '../support/raw-http.ts';
 import { behindLink, SharedGateway } from '../support/shared-gateway.ts';
 import { until } from '../support/until.ts';
 import { observer } from '../support/zookeeper-client.ts';
@@ -87,6 +90,49 @@ describe.concurrent('the session of a gateway', () => {
     expect(await gateway.get('v/ledger')).toBe('before');
     const next = await gateway.acquire('v/ledger', { waitMs: 60_000 });
     expect(BigInt(next.fencing_token) > BigInt(lease.fencing_token)).toBe(true);
+  });
+
+  it('R13: ends while bodies arrive that no lease waits for: what lies in the directory of before gets into no file, and its client is told why', async (test) => {
+    const { link, gateway } = await behindLink(serverPort(), newRoot(), test.onTestFinished);
+    for (const name of ['replaced', 'appended', 'patched']) await gateway.put(`v/${name}`, 'before');
+    const form = '--cut\r\nContent-Disposition: form-data; name="a"; filename="a"\r\n\r\nabcdef\r\n--cut--\r\n';
+    const uploads = [
+      ['PUT /v1/files/v/made', '', 'abcdef'],
+      ['PUT /v1/files/v/replaced', '', 'abcdef'],
+      ['PATCH /v1/files/v/appended', 'X-Update-Range: append\r\n', 'abcdef'],
+      ['PATCH /v1/files/v/patched', 'X-Update-Range: bytes=0-5\r\n', 'abcdef'],
+      ['POST /v1/files/v/several/', 'Content-Type: multipart/form-data; boundary=cut\r\n', form],
+    ].map(([order = '', headers = '', body = '']) => {
+      const connection = new RawConnection(Number(new URL(gateway.url).port));
+      test.onTestFinished(() => void connection.socket.destroy());
+      const cut = body.indexOf('def');
+      const type = headers.includes('X-Update-Range') ? 'Content-Type: application/octet-stream\r\n' : '';
+      connection.send(`${order} HTTP/1.1\r\nHost: localhost\r\n${type}${headers}Content-Length: ${body.length}\r\n\r\n${body.slice(0, cut)}`);
+      return { connection, rest: body.slice(cut) };
+    });
+    const control = join(gateway.process.directory, 'v', '.fencegate');
+    await until(async () => {
+      const [incarnation = ''] = (await readdir(control)).filter((name) => /^[0-9a-f]{32}$/.test(name));
+      return (await readdir(join(control, incarnation))).filter((name) => name.startsWith(`${incarnation}-`)).length >= uploads.length ? true : null;
+    });
+    link.cut();
+    await gateway.inState('lost');
+    link.mend();
+    // The volume is open again.
+    await gateway.acquire('v/other', { waitMs: 60_000 });
+    const answers = await Promise.all(
+      uploads.map(({ connection, rest }) => {
+        connection.send(rest);
+        return connection.answer();
+      }),
+    );
+    const verdicts = answers.map(({ status, body }) => `${status} ${(JSON.parse(body) as { code?: string }).code ?? ''}`);
+    const refused = '503 volume_unavailable';
+    // A range is put over a copy of the file, and that is made under the lease.
+    expect(verdicts).toEqual([refused, refused, refused, '200 ', refused]);
+    expect(await Promise.all(['replaced', 'appended', 'patched'].map((name) => gateway.get(`v/${name}`)))).toEqual(['before', 'before', 'abcdef']);
+    const refusals = (await gateway.audit('outcome=rejected&code=volume_unavailable')).map(({ action }) => String(action));
+    expect(refusals.filter((action) => action !== 'lease_refuse').sort()).toEqual(['append', 'put', 'put', 'upload']);
   });
 
   it('of a gateway that was killed is closed by the next one over its directory: nobody waits for it to run out', async (test) => {
