@@ -64,7 +64,11 @@ export async function coordinationOf({ config, clock, random, start, journal, lo
   };
   let untitled: (volume: string | null) => void = () => undefined;
   return {
-    titles: { owner: () => made().owner(), claim: (volume, uuid, how) => made().claim(volume, uuid, how) },
+    titles: {
+      owner: () => made().owner(),
+      claim: (volume, uuid, how) => made().claim(volume, uuid, how),
+      doubt: (volume) => made().doubt(volume),
+    },
     onUntitled: (listener) => {
       untitled = listener;
     },

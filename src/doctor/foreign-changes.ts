@@ -5,6 +5,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { resourceOf } from '../domain/resource.ts';
 import { type Diagnosis, diagnosis } from './diagnosis.ts';
 import type { DoctorDeps, ExaminedVolume } from './doctor-deps.ts';
+import { isServed } from './volume-findings.ts';
 
 /** The verbs whose record says which version of a file they left. */
 const FILE_ACTIONS: readonly AuditAction[] = ['put', 'patch', 'append', 'upload', 'delete', 'move', 'copy'];
@@ -14,17 +15,20 @@ const REPLACED: ReadonlySet<ErrorCode> = new Set(['symbolic_link', 'not_a_direct
 
 /**
  * Files that are not what the newest commit through the gateway left: somebody writes to the volume around it (trap T32). Looks at the
- * newest commits only, and believes what the audit log says, so it also sees what happened while the gateway was down.
+ * newest commits only, and believes what the audit log says, so it also sees what happened while the gateway was down. Of what another
+ * gateway wrote, which had the volume meanwhile or has it now, the audit log knows nothing.
  */
 export async function foreignChanges(journal: DoctorDeps['journal'], volumes: readonly ExaminedVolume[]): Promise<Diagnosis[]> {
   const byName = new Map(volumes.map((volume) => [volume.name, volume]));
   const found: Diagnosis[] = [];
   const silent = new Set<string>();
+  const takenOver = await newestTakeOvers(journal);
   for (const record of await newestCommits(journal)) {
     const volume = byName.get(record.volume ?? '');
-    if (volume === undefined || silent.has(volume.name)) continue;
+    if (volume === undefined || silent.has(volume.name) || record.seq < (takenOver.get(volume.name) ?? 0)) continue;
     const now = await standing(volume, record.path ?? '');
-    if (now === 'no_answer') silent.add(volume.name);
+    // Whose it is counts when it has answered: this process may have been stopped meanwhile.
+    if (now === 'no_answer' || !isServed(volume)) silent.add(volume.name);
     else if (!now.asLeft(record.etagAfter) && (await isNewest(journal, record))) found.push(changed(record, now.etag, now.what));
     if (found.length >= LIMITS.doctorFindingsMax) break;
   }
@@ -43,6 +47,12 @@ async function newestCommits(journal: DoctorDeps['journal']): Promise<readonly A
     if (newest.size >= LIMITS.doctorFilesMax) break;
   }
   return [...newest.values()];
+}
+
+/** By volume, where in the audit log it was last taken over from another journal. */
+async function newestTakeOvers(journal: DoctorDeps['journal']): Promise<ReadonlyMap<string, number>> {
+  const { records } = await journal.audit({ action: 'take_over' }, { order: 'desc', limit: LIMITS.doctorCommitsMax, cursor: null });
+  return new Map(records.toReversed().flatMap(({ volume, seq }) => (volume === null ? [] : [[volume, seq]])));
 }
 
 interface Standing {

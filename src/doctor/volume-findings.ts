@@ -101,8 +101,8 @@ export async function slowVolumes({
   return { found, answering: looks.filter(({ problem }) => problem === null).map(({ volume }) => volume) };
 }
 
-/** What is closed or missing has findings of its own. */
-function isServed(volume: ExaminedVolume): boolean {
+/** What is closed or missing has findings of its own; of one that may be somebody else's nothing is known. */
+export function isServed(volume: ExaminedVolume): boolean {
   const { state } = volume.state();
   return volume.policy.path !== null && (state === 'open' || state === 'read_only');
 }

@@ -11,6 +11,8 @@ export interface VolumeTitles {
    * Rejects with `VolumeTaken`, or with `coordinator_unavailable` when the coordinator does not answer.
    */
   claim(volume: string, volumeUuid: string | null, how: 'plain' | 'adopt'): Promise<VolumeTitle>;
+  /** Why the volume may be somebody else's at this moment; `null` when it is certainly ours, and open. */
+  doubt(volume: string): string | null;
 }
 
 export interface OwnerNames {
@@ -60,5 +62,5 @@ export function soleTitles(gatewayUuid: string): VolumeTitles {
     gone: () => Promise.resolve(),
     opened: () => undefined,
   };
-  return { owner: () => ({ gateway: gatewayUuid, now: gatewayUuid, before: [] }), claim: () => Promise.resolve(title) };
+  return { owner: () => ({ gateway: gatewayUuid, now: gatewayUuid, before: [] }), claim: () => Promise.resolve(title), doubt: () => null };
 }

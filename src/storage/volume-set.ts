@@ -150,7 +150,7 @@ export class VolumeSet implements Volumes, TokenCeilings {
   }
 
   #made(policy: VolumePolicy): SwitchedVolume {
-    const { clock, onChange } = this.#options;
+    const { clock, onChange, titles } = this.#options;
     const lane = new Lane({
       volume: policy.name,
       inFlightMax: policy.limits.inFlight,
@@ -165,6 +165,7 @@ export class VolumeSet implements Volumes, TokenCeilings {
       policy,
       clock,
       onChange,
+      doubt: () => titles.doubt(policy.name),
       notice: () => this.#notice(policy.name),
       start: (mode) => this.#attempt(volume, lane, mode),
     });

@@ -98,6 +98,11 @@ describe('a standby on another host', () => {
     expect(await auditOf(second.url, 'action=take_over&volume=v')).toHaveLength(1);
 
     first.signal('SIGCONT');
+    // From its first answer on: whose the volume is it does not know, and what the successor wrote is nobody's doing behind its back.
+    const woken = await get(first.url, '/v1/admin/doctor');
+    expect(await volumeState(first.url)).toMatchObject({ state: 'unavailable', reason: expect.any(String) });
+    expect(woken.json['volumes']).toMatchObject([{ name: 'v', state: 'unavailable' }, expect.anything()]);
+    expect(woken.text).not.toContain('file_changed_behind_gateway');
     expect((await late).status).toBeGreaterThanOrEqual(412);
     expect((await put(first.url, 'v/ledger.csv', 'still too late', { 'x-lock-wait-ms': '0' })).status).toBeGreaterThanOrEqual(412);
     expect(await readFile(join(one, 'v', 'ledger.csv'), 'utf8')).toBe('of the second');
@@ -107,6 +112,7 @@ describe('a standby on another host', () => {
     const back = await putted(first.url, 'v/ledger.csv', 'of the first again');
     expect([back.status, BigInt(String(back.headers['x-fencing-token'])) > BigInt(String(written.headers['x-fencing-token']))]).toEqual([200, true]);
     expect(await auditOf(first.url, 'action=take_over&volume=v')).toHaveLength(1);
+    expect((await get(first.url, '/v1/admin/doctor')).text).not.toContain('file_changed_behind_gateway');
   });
 
   it('with a volume of its own serves that one, and the other as soon as its owner is gone', async () => {
@@ -139,6 +145,7 @@ describe('a gateway whose session is lost', () => {
       expect((await get(gateway.url, '/v1/files/v/a.txt')).text).toBe('before');
       const { state } = json['coordinator'] as { state: string };
       if (state !== 'connected') expect(status).toBe(503);
+      expect(json['volumes']).toMatchObject([{ state: state === 'lost' ? 'unavailable' : 'open' }]);
       return state === 'lost' ? true : null;
     });
     expect((await get(gateway.url, '/v1/admin/doctor')).text).toContain('coordinator_lost');

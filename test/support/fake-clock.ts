@@ -61,6 +61,11 @@ export class FakeClock implements Clock {
     await settle();
   }
 
+  /** The process was stopped: the time has passed, and no timer has run yet. */
+  stopFor(ms: number): void {
+    this.#move(this.#monotonicMs + ms);
+  }
+
   /** The wall clock jumps; the monotonic one does not. */
   jumpWall(ms: number): void {
     this.#wallMs += ms;

@@ -445,6 +445,7 @@ export interface CoordinatorState {
 
 export interface VolumeReadiness {
   readonly name: string;
+  /** unavailable also while it is not known whether the volume is still of this gateway: reads go on then */
   readonly state: 'open' | 'read_only' | 'closed' | 'unavailable' | 'lock_only';
   readonly fence_level: FenceLevel;
   readonly reason: string | null;

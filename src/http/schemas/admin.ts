@@ -65,7 +65,7 @@ export const CoordinatorState = Type.Object({
 });
 export const VolumeReady = Type.Object({
   name: Type.String(),
-  state: answerOneOf(VOLUME_STATES),
+  state: answerOneOf(VOLUME_STATES, 'unavailable also while it is not known whether the volume is still of this gateway: reads go on then'),
   fence_level: answerOneOf(FENCE_LEVELS),
   reason: nullableString(),
   total_bytes: nullableInteger('Of the file system, as of the last look; null: lock-only, or it does not answer'),

@@ -36,7 +36,10 @@ interface Claimed {
 export class SessionTitles implements Titles {
   readonly #options: SessionTitlesOptions;
   readonly #claimed = new Map<string, Claimed>();
+  /** Somebody may be granted there. */
   readonly #open = new Set<string>();
+  /** The same, and those whose node is about to be looked at again: ours as long as nobody has seen otherwise. */
+  readonly #kept = new Set<string>();
   /** Incarnations that had nothing on any volume of ours when they were read. They get nothing there while we own it. */
   readonly #harmless = new Set<string>();
   /** Our own record is changed by one claim at a time. */
@@ -51,11 +54,17 @@ export class SessionTitles implements Titles {
     return this.#open.has(volume);
   }
 
+  /** For people: a session that lives keeps what it has opened. */
+  keeps(volume: string): boolean {
+    return this.#kept.has(volume);
+  }
+
   /** Rejects with `VolumeTaken`, or a `ZkError`. */
   async claim(claim: NameClaim): Promise<Claimed> {
     const { client, root, random } = this.#options;
     const { volume } = claim;
     this.#open.delete(volume);
+    this.#kept.delete(volume);
     const uuid = await claimName(client, root, random, claim);
     const path = ownerPath(root, uuid);
     const { czxid } = await this.#own(volume, path);
@@ -83,6 +92,7 @@ export class SessionTitles implements Titles {
   opened(claimed: Claimed): void {
     if (this.#claimed.get(claimed.volume) !== claimed) return;
     this.#open.add(claimed.volume);
+    this.#kept.add(claimed.volume);
     this.#options.onOpened();
   }
 
@@ -191,6 +201,7 @@ export class SessionTitles implements Titles {
     if (this.#claimed.get(claimed.volume) !== claimed) return;
     this.#claimed.delete(claimed.volume);
     this.#open.delete(claimed.volume);
+    this.#kept.delete(claimed.volume);
     this.#options.onLost(claimed.volume);
   }
 

@@ -1,4 +1,3 @@
-import type { Clock } from '../../domain/clock.ts';
 import { commitDeadlineMs } from '../../domain/commit-deadline.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { FenceLevel } from '../../domain/fence-level.ts';
@@ -15,19 +14,9 @@ import { asksForRebase } from './opened-stamp.ts';
 import type { StartMode } from './start-deps.ts';
 import type { VolumeStartResult } from './start-report.ts';
 import { StartRetries } from './start-retries.ts';
+import type { SwitchedVolumeOptions } from './switched-volume-options.ts';
 
 const STOPPED = 'The gateway is shutting down.';
-
-export interface SwitchedVolumeOptions {
-  readonly policy: VolumePolicy;
-  readonly clock: Clock;
-  /** One attempt; never rejects but for the journal. */
-  readonly start: (mode: StartMode) => Promise<VolumeStartResult>;
-  /** What people should know of it although it is open; asked whenever it opens. */
-  readonly notice?: () => string | null;
-  /** Something about the volume changed that people want to know. */
-  readonly onChange: (volume: SwitchedVolume) => void;
-}
 
 /**
  * One configured volume for as long as the process lives. What serves behind it changes: nothing yet, an open volume, a closed one,
@@ -169,8 +158,10 @@ export class SwitchedVolume implements Volume {
   }
 
   state(): { readonly state: VolumeState; readonly reason: string | null } {
-    if (this.#mustRebase !== null) return { state: 'read_only', reason: this.#mustRebase };
     const { state, reason } = this.#current.state();
+    const doubt = state === 'unavailable' || state === 'closed' ? null : this.#options.doubt();
+    if (doubt !== null) return { state: 'unavailable', reason: doubt };
+    if (this.#mustRebase !== null) return { state: 'read_only', reason: this.#mustRebase };
     return { state, reason: reason ?? (this.#result?.kind === 'open' ? this.#notice : null) };
   }
 

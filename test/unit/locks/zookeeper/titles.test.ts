@@ -305,6 +305,46 @@ describe('a start', () => {
   });
 });
 
+describe('whether a volume is certainly ours', () => {
+  it('is judged at use: not before it is open, while it is suspended, and no more when the process wakes after two thirds of its session', async () => {
+    const first = await gateway('g1');
+    expect(first.coordination.doubt('v')).toMatch(/not open/);
+    await opened(first, DIRECTORY);
+    expect(first.coordination.doubt('v')).toBeNull();
+    clock.stopFor(7_500);
+    expect([first.coordination.readiness().state, first.coordination.doubt('v')]).toEqual(['suspended', null]);
+    clock.stopFor(2_500);
+    expect(first.coordination.doubt('v')).toMatch(/not known/);
+    expect(first.states).toEqual(['suspended', 'lost']);
+  });
+
+  it('is not in doubt because a watch on its node has fired, as when the link goes, and the node cannot be looked at now', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    first.client().loseReply('get');
+    first.client().fire(`/locks/.owners/${UUID}`);
+    await settle();
+    first.client().cut();
+    expect([first.coordination.readiness().state, first.coordination.doubt('v')]).toEqual(['suspended', null]);
+    clock.advance(10_000);
+    expect([first.coordination.readiness().state, first.coordination.doubt('v')]).toEqual(['lost', expect.stringMatching(/not known/)]);
+  });
+
+  it('is not before it is opened again, in the next session and when somebody removed its node', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    first.client().expire();
+    await settle();
+    expect(first.coordination.readiness().state).toBe('connected');
+    expect(first.coordination.doubt('v')).toMatch(/not open/);
+    await opened(first, SECOND_DIRECTORY);
+    expect(first.coordination.doubt('v')).toBeNull();
+    ensemble.remove(`/locks/.owners/${UUID}`, null);
+    await settle();
+    expect(first.coordination.doubt('v')).toMatch(/not open/);
+  });
+});
+
 describe('the session time', () => {
   it('that the server granted counts when it is shorter: it is proven as often as that needs', async () => {
     const first = await gateway('g1', { negotiatedMs: 3_000 });

@@ -16,6 +16,7 @@ let living: LivingVolume;
 let volume: SwitchedVolume;
 let starts: StartMode[];
 let told: (string | null)[];
+let doubt: string | null;
 /** Starts that are not over: they make real calls, for which a test's clock does not wait by itself. */
 let running: number;
 const made: SwitchedVolume[] = [];
@@ -23,10 +24,12 @@ const made: SwitchedVolume[] = [];
 function switched(life: Life = {}, start?: (mode: StartMode) => Promise<VolumeStartResult>): SwitchedVolume {
   starts = [];
   told = [];
+  doubt = null;
   running = 0;
   volume = new SwitchedVolume({
     policy: testPolicy({ path: living.root, ...life.policy }),
     clock: living.clock,
+    doubt: () => doubt,
     onChange: (changed) => told.push(changed.state().reason),
     start: async (mode) => {
       starts.push(mode);
@@ -72,6 +75,20 @@ describe('a volume over the life of the process', () => {
     await volume.start();
     expect([starts, volume.state().state]).toEqual([['plain'], 'open']);
     await volume.restart('rebase');
+  });
+
+  it("is not said to be open while it may be somebody else's; what it says of itself when it is not served stays", async () => {
+    switched();
+    doubt = 'It is not known whose it is.';
+    expect(volume.state().reason).toBe('It has not been started yet.');
+    doubt = null;
+    await volume.start();
+    doubt = 'It is not known whose it is.';
+    expect(volume.state()).toEqual({ state: 'unavailable', reason: doubt });
+    // Who writes is judged by the lease, and told more.
+    expect(() => volume.assertWritable()).not.toThrow();
+    doubt = null;
+    expect(volume.state()).toEqual({ state: 'open', reason: null });
   });
 
   it('is tried again by itself when it is missing at start, less and less often, and holds nobody up', async () => {

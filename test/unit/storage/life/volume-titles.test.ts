@@ -32,6 +32,7 @@ function titles(
   return {
     steps,
     owner: () => ({ gateway: 'gateway-1', now: COORDINATOR, before }),
+    doubt: () => null,
     claim: async (volume, uuid) => {
       const refusal = taken();
       if (refusal !== null) throw refusal;
@@ -147,6 +148,7 @@ describe('the title of a volume', () => {
     const volume: SwitchedVolume = new SwitchedVolume({
       policy: testPolicy({ path: living.root }),
       clock: living.clock,
+      doubt: () => null,
       onChange: () => undefined,
       start: (mode) => startVolume({ ...living.deps({ titles: ensemble }), onFenced: () => volume.reincarnate() }, mode),
     });
@@ -182,6 +184,7 @@ describe('the title of a volume', () => {
     const volume: SwitchedVolume = new SwitchedVolume({
       policy: testPolicy({ path: living.root }),
       clock: living.clock,
+      doubt: () => null,
       onChange: () => undefined,
       start: async (mode) => {
         await wait;
