@@ -10,7 +10,7 @@ import type { VolumeSet } from '../storage/volume-set.ts';
 import type { GatewayParts } from './gateway-parts.ts';
 import { overdue } from './stopping.ts';
 
-const WAITS = "It waits for the gateway's first session with the ZooKeeper ensemble; the log tells of each attempt.";
+const WAITS = "It waits for the gateway's first session with the ZooKeeper ensemble; the log says why there is none yet.";
 
 /**
  * Nobody is served before recovery is done and on record; where the coordinator does not answer, and `onWaiting` wants to hear of it, all that

@@ -4,6 +4,7 @@ import type { ZkClient, ZkSession } from '../locks/zookeeper/zk-client.ts';
 import type { FromChild, ToChild } from './child-protocol.ts';
 import type { ZkServer } from './connect-string.ts';
 import { LineChannel } from './line-channel.ts';
+import { NativeLines } from './native-lines.ts';
 import { ProcessZkClient } from './process-zk-client.ts';
 import { Supervision } from './supervision.ts';
 
@@ -43,9 +44,10 @@ export class Ensemble {
 
   private constructor(settings: EnsembleSettings) {
     this.#settings = settings;
+    const native = new NativeLines(settings.clock, settings.log);
     this.#supervision = new Supervision({
       onChild: (socket, pid) => this.#greet(socket, pid),
-      onSaid: settings.log,
+      onSaid: (line) => native.write(line),
       onFailure: (error) => this.#fail(error),
     });
   }

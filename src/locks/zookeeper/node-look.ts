@@ -26,7 +26,7 @@ type Incarnations = () => Promise<{ readonly connection: number; readonly names:
 
 /**
  * One look at a resource's node, in the order that `protocol.ts` asks for: `get`, then `children`, on one connection. The creates
- * of contenders that have no child yet go down the pipe before it, the read of the incarnations and a grant ahead behind it.
+ * of contenders that have no child yet go down the pipe before it, a grant ahead and the read of the incarnations behind it.
  * @returns `null` when the pair is worth nothing, `no_node` when there is no such node.
  */
 export async function lookAt<C extends Claim>(
@@ -38,9 +38,9 @@ export async function lookAt<C extends Claim>(
   grantAhead: (() => Promise<Granted | Refused | null>) | null,
 ): Promise<View | 'no_node' | null> {
   const joined = Promise.allSettled(joining.map((stand) => children.join(stand, stand.contender.priority)));
-  const reads = Promise.allSettled([client.get(path), client.children(path), incarnations?.() ?? null, grantAhead?.() ?? NOT_ASKED]);
+  const reads = Promise.allSettled([client.get(path), client.children(path), grantAhead?.() ?? NOT_ASKED, incarnations?.() ?? null]);
   const failed = (await joined).find((result) => result.status === 'rejected');
-  const [data, list, registered, ahead] = await reads;
+  const [data, list, ahead, registered] = await reads;
   if (failed !== undefined) throw failed.reason;
   if (data.status === 'rejected') return absent(data.reason);
   if (list.status === 'rejected') return absent(list.reason);
