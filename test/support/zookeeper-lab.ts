@@ -16,7 +16,7 @@ export class ZookeeperLab extends LockLab {
   readonly #made: Made;
 
   constructor(options: Omit<LabOptions, 'coordination'> = {}) {
-    const made: Made = { owned: true, cleared: true };
+    const made: Made = { owned: true, kept: true, cleared: true };
     super({
       ...options,
       coordination: (clock, queueMax) => coordination(made, clock, queueMax),
@@ -37,6 +37,12 @@ export class ZookeeperLab extends LockLab {
   /** Whether its volumes are its own, from now on. */
   set owned(owned: boolean) {
     this.#made.owned = owned;
+    this.#made.kept = owned;
+  }
+
+  /** The title of its volumes is looked at again: they are still its own, and not owned before that is seen. */
+  set judged(judged: boolean) {
+    this.#made.owned = !judged;
   }
 }
 
@@ -46,6 +52,7 @@ interface Made {
   client?: FakeZk;
   coordinator?: ZookeeperCoordinator<Lease>;
   owned: boolean;
+  kept: boolean;
 }
 
 function coordination(made: Made, clock: FakeClock, queueMax: (volume: string) => number): Coordination {
@@ -57,6 +64,7 @@ function coordination(made: Made, clock: FakeClock, queueMax: (volume: string) =
     clock,
     queueMax,
     () => made.owned,
+    () => made.kept,
     () => made.cleared,
   );
   Object.assign(made, { ensemble, client, coordinator });
@@ -69,11 +77,13 @@ export function coordinationOver(
   clock: FakeClock,
   queueMax: (volume: string) => number,
   owns = (): boolean => true,
+  keeps = (): boolean => true,
   cleared = (): boolean => true,
 ): Coordination & { readonly coordinator: ZookeeperCoordinator<Lease> } {
   const coordinator = new ZookeeperCoordinator<Lease>({ clock, random: seededRandom(7), root: '/locks', queueMax });
   const titles: Titles = {
     owns,
+    keeps,
     incarnations: () => client.children('/locks/.gateways'),
     cleared: async () => cleared(),
   };

@@ -37,6 +37,13 @@ export class Looking<C extends Claim> {
     return this.#doubt;
   }
 
+  /** The volume's title is looked at again: whether somebody may be let in is known in a moment. */
+  get isJudged(): boolean {
+    const { host, entry } = this.#parts;
+    const { volume } = entry.resource;
+    return host.titles.keeps(volume) && !host.titles.owns(volume);
+  }
+
   async look(): Promise<View | 'no_node' | null> {
     const { host, entry, path, children, stands, onlyGrants } = this.#parts;
     if (this.#doubt) {

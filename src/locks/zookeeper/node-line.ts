@@ -2,6 +2,7 @@ import type { Claim } from '../coordinator.ts';
 import type { Contender, ResourceEntry } from '../embedded/resource-entry.ts';
 import { ChildWatches } from './child-watches.ts';
 import { Children } from './children.ts';
+import { unavailable } from './contact-refusals.ts';
 import type { KnownNodes } from './known-nodes.ts';
 import { SEQUENCE_RENEW } from './lock-node.ts';
 import { Looking } from './looking.ts';
@@ -126,7 +127,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   }
 
   stop(): void {
-    this.#steps.release();
+    this.#steps.refuse(unavailable());
     this.#wishes.stop();
   }
 
@@ -152,7 +153,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     await tellWeaker(view.state, this.#stands.values(), this.#children);
     await this.#removeLeft(view.state);
     if (this.#host.mayGrant(this.entry)) await this.#decide(view);
-    else this.#announce(view.state);
+    else if (!this.#looking.isJudged) this.#announce(view.state);
   }
 
   /** All of ours leave, and the last change was ours: its version says whether the node still has what it wrote, so nobody need look. */

@@ -17,6 +17,8 @@ export interface ZkEpoch {
 export interface Titles {
   /** False: its title is another's, or not ours yet, or what dead incarnations left there is not fenced. */
   owns(volume: string): boolean;
+  /** The session has opened it and keeps it while it lives; its title may be looked at again just now, and is then owned in a moment. */
+  keeps(volume: string): boolean;
   /** Every registered incarnation. For a grant to be read behind the decision's reads, on their connection. */
   incarnations(): Promise<{ readonly connection: number; readonly names: readonly string[] }>;
   /** Whether none of `names` but ourselves has anything on the volume. If one has, the title is lost until that is fenced. */

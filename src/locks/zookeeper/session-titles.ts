@@ -54,7 +54,6 @@ export class SessionTitles implements Titles {
     return this.#open.has(volume);
   }
 
-  /** For people: a session that lives keeps what it has opened. */
   keeps(volume: string): boolean {
     return this.#kept.has(volume);
   }

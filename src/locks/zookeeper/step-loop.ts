@@ -34,16 +34,16 @@ export class StepLoop {
     return this.#awaited.length;
   }
 
-  /** Resolves when a step that begins from now on has succeeded, or when none will come any more. Rejects when it is known why none can. */
+  /** Resolves when a step that begins from now on has succeeded. Rejects when it is known why none can, or will any more. */
   next(): Promise<void> {
     const done = new Promise<void>((resolve, reject) => this.#awaited.push({ resolve, reject }));
     this.nudge();
     return done;
   }
 
-  /** Nobody waits any more. */
-  release(count = this.#awaited.length): void {
-    for (const { resolve } of this.#awaited.splice(0, count)) resolve();
+  /** No step will come any more. */
+  refuse(refusal: GatewayError, count = this.#awaited.length): void {
+    for (const { reject } of this.#awaited.splice(0, count)) reject(refusal);
   }
 
   /** Another step, soon. */
@@ -61,11 +61,11 @@ export class StepLoop {
       const asked = this.#awaited.length;
       try {
         await step();
-        this.release(asked);
+        for (const { resolve } of this.#awaited.splice(0, asked)) resolve();
       } catch (thrown) {
         const refusal = thrown instanceof GatewayError ? thrown : null;
         onFailed(refusal);
-        if (refusal !== null) for (const { reject } of this.#awaited.splice(0, asked)) reject(refusal);
+        if (refusal !== null) this.refuse(refusal, asked);
         this.#again = true;
         if (failedWith(thrown, 'session_over')) break;
         await new Promise<void>((resolve) => clock.after(refusal === null ? LIMITS.zookeeperRetryMs : LIMITS.zookeeperUnreadableRetryMs, resolve));

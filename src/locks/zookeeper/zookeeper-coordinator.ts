@@ -132,7 +132,7 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
   async refresh(resource: Resource): Promise<readonly string[]> {
     this.#assertUsable();
     // Who holds there is known to whoever has the volume.
-    if (this.#epoch?.titles.owns(resource.volume) !== true) throw notOwned(resource.volume);
+    if (this.#epoch?.titles.keeps(resource.volume) !== true) throw notOwned(resource.volume);
     const line = this.#lines.get(resource.key);
     await line?.refresh();
     // Else nobody of ours stands there.
@@ -209,7 +209,7 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
   #refusalOn(resource: Resource): GatewayError | null {
     if (this.#epoch === null) return unavailable();
     if (!this.#epoch.usable()) return suspended();
-    if (!this.#epoch.titles.owns(resource.volume)) return notOwned(resource.volume);
+    if (!this.#epoch.titles.keeps(resource.volume)) return notOwned(resource.volume);
     const { queueing, entry } = this.#line(resource);
     const max = this.#options.queueMax(resource.volume);
     // Before the child is made: long lists break the client.

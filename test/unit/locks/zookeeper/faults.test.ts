@@ -227,4 +227,24 @@ describe('the ZooKeeper recipe when something fails', () => {
       expect(lab.ensemble.children(NODE)).toHaveLength(1);
     },
   );
+
+  it('R26: who asks while the session ends is told that nobody can say, and not what was known before', async () => {
+    const lab = new ZookeeperLab();
+    await lab.acquire(A, { ttlMs: 600_000 });
+    lab.client.replies = new Promise(() => undefined);
+    const view = lab.locks.service.lock(A);
+    await settle();
+    lab.coordinator.end();
+    await expect(view).rejects.toMatchObject({ code: 'coordinator_unavailable' });
+  });
+
+  it.each([0, 5_000])('who comes while the title of the volume is looked at again waits for that moment (wait_ms %d)', async (waitMs) => {
+    const lab = new ZookeeperLab();
+    lab.judged = true;
+    const lease = lab.acquire(A, { waitMs });
+    await settle();
+    lab.judged = false;
+    lab.coordinator.resume();
+    expect((await lease).state).toBe('held');
+  });
 });
