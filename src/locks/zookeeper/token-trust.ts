@@ -13,11 +13,13 @@ export interface TokenTrustOptions {
 export class TokenTrust {
   readonly #options: TokenTrustOptions;
   #trusted: string | null;
+  readonly #before = new Set<string>();
   #reason: string | null = null;
 
   constructor(options: TokenTrustOptions) {
     this.#options = options;
     this.#trusted = options.before;
+    this.#note();
   }
 
   /** Why nothing may be granted although there is contact. */
@@ -29,9 +31,9 @@ export class TokenTrust {
     return this.#trusted;
   }
 
-  /** What is on volumes may still name it. */
-  get before(): string | null {
-    return this.#options.before;
+  /** All that were trusted in the life of this process and the last one: what is on volumes may still name them. */
+  get before(): readonly string[] {
+    return [...this.#before];
   }
 
   async judge({ coordinatorId, base, zxid }: Registration): Promise<void> {
@@ -48,6 +50,11 @@ export class TokenTrust {
   async rebased(coordinatorId: string): Promise<void> {
     await this.#options.remember(coordinatorId);
     this.#trusted = coordinatorId;
+    this.#note();
     this.#reason = null;
+  }
+
+  #note(): void {
+    if (this.#trusted !== null) this.#before.add(this.#trusted);
   }
 }

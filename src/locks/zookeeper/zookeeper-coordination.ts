@@ -142,8 +142,7 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     const { coordinatorId } = this.#living();
     const { gatewayUuid } = this.#options;
     // The one that is trusted may have been made anew meanwhile, under another name: volumes still have the old one.
-    const names = [gatewayUuid, this.#trust.before, this.#trust.coordinatorId].filter((name) => name !== null);
-    return { gateway: gatewayUuid, now: coordinatorId, before: [...new Set(names)] };
+    return { gateway: gatewayUuid, now: coordinatorId, before: [gatewayUuid, ...this.#trust.before] };
   }
 
   async claim(volume: string, volumeUuid: string | null, how: 'plain' | 'adopt'): Promise<VolumeTitle> {

@@ -142,6 +142,26 @@ describe('the title of a volume', () => {
     expect(result).toMatchObject({ kind: 'closed', ownedByAnother: true, findings: [{ code: 'foreign_owner' }] });
   });
 
+  it('one of another gateway at the ensemble that was ours before is tried again: that gateway may have it rebased, and be gone one day', async () => {
+    const old = 'd0'.repeat(16);
+    const at = (now: string, before: readonly string[] = []) => ({
+      journalUuid: 'journal-9',
+      titles: { ...titles(), owner: () => ({ gateway: 'gateway-9', now, before }) },
+    });
+    await (await living.open(at(old))).close();
+    const ours = titles({ before: ['gateway-1', old], floor: 1_000_000n });
+    for (const mode of ['plain', 'rebase'] as const)
+      expect(await living.start({ titles: ours, mode })).toMatchObject({
+        kind: 'unavailable',
+        ownedByAnother: true,
+        findings: [{ code: 'standby' }],
+      });
+    expect(ours.steps).toEqual([]);
+    await (await living.open({ ...at(COORDINATOR, [old]), mode: 'rebase' })).close();
+    await (await living.open({ titles: ours })).close();
+    expect(ownerFile().owner).toBe(COORDINATOR);
+  });
+
   it('while its owner lives the volume is tried again, touches nothing, and opens when the owner is gone', async () => {
     let refusal: VolumeTaken | null = new VolumeTaken('Somebody owns it.', { lasting: false });
     const ensemble = titles({ taken: () => refusal });
