@@ -97,6 +97,29 @@ describe('an ensemble that does not know what it knew', () => {
     await refusesUntilRebase(next, 'v/back', lease);
   });
 
+  it('because an older state was put back under a running gateway, whose session is in it: the same', async () => {
+    const { gateway, lease: earlier } = await experienced('v/under');
+    const kept = `${zookeeper.servers[0]?.directory}-kept`;
+    onTestFinished(() => rmSync(kept, { recursive: true, force: true }));
+    await zookeeper.whileStopped(([directory = '']) => cpSync(join(directory, KNOWN), kept, { recursive: true }));
+    await gateway.put('v/under', 'before', earlier, 60_000);
+    for (let n = 0; n < 20; n += 1) await gateway.release(await gateway.acquire(`v/name-${n}`));
+    await gateway.release(earlier);
+    const lease = await gateway.acquire('v/under');
+    await gateway.put('v/under', 'before', lease);
+    await zookeeper.whileStopped(([place = '']) => {
+      forget([place]);
+      cpSync(kept, join(place, KNOWN), { recursive: true });
+    });
+    // Whatever is granted meanwhile has a number above all of before.
+    const refused = await until(async () => {
+      const answer = await gateway.put('v/other', 'x', null, 0);
+      return answer.status === 503 && answer.detail?.includes('rebase') === true ? answer : null;
+    });
+    expect(refused.code).toBe('coordinator_unavailable');
+    await refusesUntilRebase(gateway, 'v/under', lease);
+  });
+
   it('because the tokens so far came from the gateway itself: the same', async () => {
     const directory = await newDirectory();
     const embedded = await GatewayProcess.start(directory);

@@ -8,6 +8,7 @@ import type { Coordination } from '../coordination.ts';
 import type { Lease } from '../lease-record.ts';
 import { Contact, type ContactState } from './contact.ts';
 import { suspended, unavailable } from './contact-refusals.ts';
+import { ForwardOnly } from './forward-only.ts';
 import { raiseBase, readIdentity } from './identity.ts';
 import { Incarnations } from './incarnations.ts';
 import { type Registration, register } from './registry.ts';
@@ -118,12 +119,8 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     const live = this.#living();
     try {
       live.base = await raiseBase(live.client, this.#options.root, base);
-    } catch (thrown) {
-      throw new GatewayError('coordinator_unavailable', {
-        detail: 'The base could not be written to the coordinator.',
-        retryAfterMs: 5_000,
-        cause: thrown,
-      });
+    } catch (cause) {
+      throw new GatewayError('coordinator_unavailable', { detail: 'The base could not be written to the coordinator.', retryAfterMs: 5_000, cause });
     }
     await this.#trust.rebased(live.coordinatorId);
     this.coordinator.resume();
@@ -200,7 +197,10 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
       this.#past = null;
       if (this.#stopped) return;
     }
-    const client = open(null);
+    const client: ZkClient = new ForwardOnly(open(null), (why) => {
+      this.#options.log(why);
+      if (this.#live?.client === client) this.#live.contact.lose();
+    });
     await connected(client, clock, sessionMs);
     const { session } = client;
     if (session === null) throw client.state === 'over' ? unavailable('The coordinator refused a session.') : new NotReached();

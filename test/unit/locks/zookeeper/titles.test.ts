@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { VolumeTaken, type VolumeTitle } from '../../../../src/domain/volume-title.ts';
 import type { ContactState } from '../../../../src/locks/zookeeper/contact.ts';
+import { ForwardOnly } from '../../../../src/locks/zookeeper/forward-only.ts';
 import { ZookeeperCoordination } from '../../../../src/locks/zookeeper/zookeeper-coordination.ts';
 import { FakeClock, seededRandom, settle } from '../../../support/fake-clock.ts';
 import { FakeEnsemble, type FakeZk } from '../../../support/fake-ensemble.ts';
@@ -386,5 +387,44 @@ describe('tokens that could fall', () => {
     const second = await gateway('g2');
     await first.coordination.rebase(2n ** 50n);
     expect((await second.coordination.claim('v', UUID, 'plain')).floor).toBeGreaterThan(2n ** 50n);
+  });
+});
+
+describe('what a gateway was before', () => {
+  it('is every coordinator of its process, also one of which it has granted nothing: volumes may still name it', async () => {
+    const first = await gateway('g1');
+    const old = first.coordination.owner().now;
+    ensemble.remove('/locks/.id', null);
+    first.client().expire();
+    await settle();
+    const { now, before } = first.coordination.owner();
+    expect(now).not.toBe(old);
+    expect(before).toEqual(['g1', old, now]);
+  });
+});
+
+describe('an ensemble that was put back with our session in it', () => {
+  it('is found out by the first change that goes back: all is lost, and nothing is granted before a rebase', async () => {
+    const first = await gateway('g1');
+    await opened(first, DIRECTORY);
+    first.highest = ensemble.zxid;
+    ensemble.zxid -= 10n;
+    await clock.advanceAsync(1_600);
+    expect(first.states).toEqual(['lost', 'reconnected']);
+    expect(first.coordination.refusal()).toMatchObject({ code: 'coordinator_unavailable', message: expect.stringContaining('put back') });
+  });
+
+  it('gives its numbers to nobody: the change that went back rejects, and so does every later one that does', async () => {
+    let told = 0;
+    const client = new ForwardOnly(ensemble.open(), () => {
+      told += 1;
+    });
+    await client.create('/x', Buffer.alloc(0), 'persistent');
+    const { stat } = await client.set('/x', Buffer.alloc(0), 0);
+    ensemble.zxid -= 1n;
+    await expect(client.set('/x', Buffer.alloc(0), 1)).rejects.toMatchObject({ failure: 'session_over' });
+    ensemble.zxid -= 1n;
+    await expect(client.set('/x', Buffer.alloc(0), 2)).rejects.toMatchObject({ failure: 'session_over' });
+    expect([told, stat.mzxid]).toEqual([2, ensemble.zxid]);
   });
 });
