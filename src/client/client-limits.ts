@@ -14,7 +14,7 @@ export const CLIENT_LIMITS = {
   sessionTtlMs: 300_000,
   /** Sessions that are made anew within one acquisition. */
   sessionsPerAcquireMax: 3,
-  /** Heartbeats in the time to live of the shortest lease. */
+  /** Heartbeats in the time that the shortest lease lives for without one. */
   heartbeatsPerTtl: 3,
   heartbeatMsMin: 200,
   heartbeatRetryMs: 100,

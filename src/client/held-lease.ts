@@ -33,7 +33,6 @@ export class HeldLease {
   readonly sessionId: string;
   readonly resources: readonly string[];
   readonly ttlMs: number;
-  readonly marginMs: number;
   readonly holds = new Set<string>();
   readonly #clock: ClientClock;
   readonly #controller = new AbortController();
@@ -42,6 +41,9 @@ export class HeldLease {
   #token: string;
   #signedToken: string | null;
   #untilMs: number;
+  /** How long the answer that said so gave it. */
+  #toldMs: number;
+  readonly #marginMs: number;
   /** However often it is renewed. */
   #holdUntilMs: number;
   /** What ends it then. */
@@ -58,7 +60,8 @@ export class HeldLease {
     this.sessionId = lease.session_id ?? '';
     this.resources = lease.resources;
     this.ttlMs = ttlOf(lease);
-    this.marginMs = marginMs ?? defaultMarginMs(this.ttlMs, holdMs);
+    this.#marginMs = marginMs ?? defaultMarginMs(this.ttlMs, holdMs);
+    this.#toldMs = untilMs - askedMs;
     this.#mode = lease.mode ?? 'exclusive';
     this.#token = lease.fencing_token ?? '';
     this.#signedToken = lease.signed_token;
@@ -99,6 +102,16 @@ export class HeldLease {
     return this.#state;
   }
 
+  /** How long it lives when it is not renewed, ms: at most its time to live, less where the gateway can vouch for less (over ZooKeeper). */
+  get livesForMs(): number {
+    return Math.min(this.ttlMs, this.#toldMs);
+  }
+
+  /** By how much it counts as over too early, ms: at most half of what it lives for, as it is renewed in thirds of that. */
+  get marginMs(): number {
+    return Math.min(this.#marginMs, this.livesForMs / 2);
+  }
+
   /** What is left to rely on, ms; the margin is taken off. */
   get remainingMs(): number {
     return Math.max(0, this.#untilMs - this.marginMs - this.#clock.monotonicMs());
@@ -126,6 +139,7 @@ export class HeldLease {
     const untilMs = Math.min(sentMs + forMs, this.#holdUntilMs);
     if (untilMs <= this.#untilMs) return;
     this.#untilMs = untilMs;
+    this.#toldMs = forMs;
     this.#arm();
   }
 

@@ -7,7 +7,6 @@ import type { HeldLeaseState } from './held-lease.ts';
 import { HeldLease } from './held-lease.ts';
 import type { LeaseStanding } from './lease-standing.ts';
 import type { Transport } from './transport.ts';
-import { ttlOf } from './ttl-of.ts';
 
 export interface InheritedFacts {
   readonly resource: string;
@@ -110,20 +109,20 @@ export class InheritedLease implements LeaseStanding {
         holdMs: holdMsOf(answer),
         marginMs: null,
       });
-      this.#lookAgain(ttlOf(answer));
+      this.#lookAgain(this.#lease);
     } else this.#lease.renewed(sentMs, answer.expires_in_ms);
     if (answer.state !== 'held' || answer.fencing_token !== this.#token) this.#lease.lose(answer.reason ?? answer.state, 'gateway');
     this.#lease.assertHeld();
   }
 
-  #lookAgain(ttlMs: number): void {
-    const everyMs = Math.min(CLIENT_LIMITS.inheritedLookMsMax, ttlMs / CLIENT_LIMITS.heartbeatsPerTtl);
+  #lookAgain(lease: HeldLease): void {
+    const everyMs = Math.min(CLIENT_LIMITS.inheritedLookMsMax, lease.livesForMs / CLIENT_LIMITS.heartbeatsPerTtl);
     this.#transport.clock.after(everyMs, () => {
       if (this.state !== 'held' || this.#transport.closing.aborted) return;
       // A look that fails is made again; the lease's own end is judged by the clock meanwhile.
       this.look().then(
-        () => this.#lookAgain(ttlMs),
-        () => this.#lookAgain(ttlMs),
+        () => this.#lookAgain(lease),
+        () => this.#lookAgain(lease),
       );
     });
   }

@@ -224,7 +224,7 @@ export class SessionKeeper {
 
   /** `null`: there is nothing to keep alive. */
   #everyMs(): number | null {
-    const ttls = [...this.#leases, ...this.#waiting].map(({ ttlMs }) => ttlMs);
+    const ttls = [...[...this.#leases].map(({ livesForMs }) => livesForMs), ...[...this.#waiting].map(({ ttlMs }) => ttlMs)];
     if (ttls.length === 0 && this.leftovers.size === 0) return null;
     return Math.max(
       CLIENT_LIMITS.heartbeatMsMin,

@@ -200,7 +200,7 @@ function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts
     ledger,
   });
   const renewing = new Renewing({ clock, table, ledger, gate, policy });
-  const sessionDesk = new SessionDesk({ clock, random, sessions, table, desk, ledger, gate, writes: parts.writes });
+  const sessionDesk = new SessionDesk({ ...parts, clock, random, gate });
   const asked = { acquiring, converting, renewing, holding, sessionDesk };
   const service = new LeaseService({ clock, journal, table, desk, views, refusals, sessions, leaseIds, ...asked });
   return { acquiring, converting, sessionDesk, service };

@@ -6,6 +6,7 @@ import type { Caller } from '../domain/principal.ts';
 import { within } from '../domain/within.ts';
 import { checkText, sessionTtl } from './acquire-terms.ts';
 import type { BrokenWrites } from './broken-writes.ts';
+import type { Coordination } from './coordination.ts';
 import { endKinds } from './end-kinds.ts';
 import { endsSettled } from './ends-settled.ts';
 import type { LeaseDesk } from './lease-desk.ts';
@@ -29,6 +30,7 @@ export interface SessionDeskDeps {
   readonly ledger: LeaseLedger;
   readonly gate: ReconnectGate;
   readonly writes: BrokenWrites;
+  readonly coordination: Pick<Coordination, 'remainderMs'>;
 }
 
 /** A session that is over, while that is not durable: of itself, or of a lease that it had. */
@@ -89,7 +91,8 @@ export class SessionDesk {
     session.renewedMs = nowMs;
     this.#deps.gate.pass(session);
     await endsSettled([...session.losing], this.#deps.clock);
-    return { expiresInMs: session.ttlMs, lost: session.lostSince(nowMs) };
+    // What is held is held no longer than the coordinator's proof goes, whatever is renewed here.
+    return { expiresInMs: Math.min(session.ttlMs, this.#deps.coordination.remainderMs()), lost: session.lostSince(nowMs) };
   }
 
   async end(caller: Caller, sessionId: string): Promise<void> {

@@ -46,6 +46,27 @@ describe('the time of a lease', () => {
     expect(wire.seen.filter((request) => request.includes('heartbeat'))).toHaveLength(1);
   });
 
+  it('is renewed in thirds of what the gateway can vouch for, where that is less, and counts as over at half of it at the earliest', async () => {
+    const own = lab();
+    const { clock, wire, client } = own;
+    const asked = client.lease('v/a', { ttlMs: 30_000, marginMs: 8_000 });
+    await (await wire.next('POST /v1/sessions')).answer(201, sessionAnswer());
+    const sentMs = clock.monotonicMs();
+    await (await wire.next('POST /v1/leases')).answer(201, leaseAnswer({ ttl_ms: 30_000, expires_in_ms: 6_000 }));
+    const lease = await asked;
+    expect(lease.remainingMs).toBe(3_000);
+    await clock.advanceAsync(2_000);
+    await (await wire.next('POST /v1/sessions/session/heartbeat')).answer(200, { expires_in_ms: 9_000, lost: [] });
+    expect(lease.remainingMs).toBeLessThanOrEqual(sentMs + 2_000 + 4_500 - clock.monotonicMs());
+    expect(lease.remainingMs).toBeGreaterThan(4_000);
+    await clock.advanceAsync(2_000);
+    expect(await wire.quiet()).toBe(true);
+    await clock.advanceAsync(1_000);
+    await (await wire.next('POST /v1/sessions/session/heartbeat')).answer(200, { expires_in_ms: 30_000, lost: [] });
+    expect(lease.remainingMs).toBeGreaterThan(21_000);
+    expect(lease.state).toBe('held');
+  });
+
   it('R22: a heartbeat that fails is tried again until the lease would end, and then it is lost before the gateway can end it', async () => {
     const own = lab();
     const { clock, wire, events } = own;
