@@ -73,9 +73,9 @@ export interface WriteLeases {
    * Rejects with `coordinator_suspended`, `coordinator_unavailable`, or the signal's reason.
    */
   inContact(resource: Resource, token: FencingToken | null, waitMs: number, signal: AbortSignal): Promise<void>;
-  /** Stands in line like everybody else. Rejects with `resource_locked` (holder's client id, queue length), `queue_full`, `coordinator_*`, or the signal's reason. */
+  /** Stands in line like everybody else. Rejects with `resource_locked` (holder's client id, queue length), `queue_full`, `coordinator_*` (also of a wait that runs out while nobody knows who holds), or the signal's reason. */
   acquireImplicit(request: ImplicitLeaseRequest): Promise<ImplicitLease>;
-  /** Somebody holds the resource now (for `X-Lock-Wait-Ms: 0` before the body); `null` when free. */
+  /** Somebody holds the resource now (for `X-Lock-Wait-Ms: 0` before the body); `null` when free, and when nobody knows for lack of contact. */
   holder(resource: Resource): { readonly clientId: string | null; readonly queueLength: number; readonly foreign: ForeignContenders } | null;
   /** `X-Lease-Keepalive`: renews while bytes flow; false when the lease has ended. */
   keepAlive(resource: Resource, token: FencingToken): boolean;

@@ -106,7 +106,8 @@ export interface LockFilter {
 
 export interface LockService {
   /**
-   * `created` false: re-entrant. A try or a wait that ran out rejects with `lock_not_acquired`. The signal's abort takes the hold of this
+   * `created` false: re-entrant. A try or a wait that ran out rejects with `lock_not_acquired`, or with
+   * `coordinator_suspended` when nobody knows who holds, and when LOST ends it. The signal's abort takes the hold of this
    * request off again, and with the last one the waiter out of the line.
    */
   acquire(caller: Caller, request: AcquireRequest, signal: AbortSignal): Promise<{ readonly lease: LeaseView; readonly created: boolean }>;

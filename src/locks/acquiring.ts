@@ -18,18 +18,19 @@ import type { End } from './lease-end.ts';
 import type { LeaseIds } from './lease-ids.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
+import { sessionLost } from './lock-refusals.ts';
 import type { LockViews } from './lock-views.ts';
 import { leaseRefOf, newHoldId } from './secret-id.ts';
 import type { Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
 import { waitForChange } from './wait-for-change.ts';
+import type { WaitersContact } from './waiters-contact.ts';
 
 export interface AcquiringDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly leaseIds: LeaseIds;
-  /** Throws `coordinator_suspended`, `coordinator_unavailable`. */
-  readonly assertContact: () => void;
+  readonly contact: WaitersContact;
   readonly policy: (volume: string) => VolumePolicy;
   readonly coordinator: Coordinator<Lease>;
   readonly desk: LeaseDesk;
@@ -71,7 +72,7 @@ export class Acquiring {
     const session = request.sessionId === null ? null : this.#deps.sessions.own(caller, request.sessionId);
     const holdId = request.holdId ?? newHoldId(this.#deps.random);
     const existing = session === null ? null : leaseOver(session, terms.resources);
-    this.#deps.assertContact();
+    this.#deps.contact.assert();
     const lease = existing ?? this.#make(caller, request, terms, session);
     const known = lease.holds.has(holdId);
     lease.holds.asked(holdId);
@@ -126,18 +127,18 @@ export class Acquiring {
 
   /** Resolves with the lease held, or still waiting when `waitMs` is over. A wait that cannot succeed any more rejects. */
   async #outcome(lease: Lease, { waitMs, maxWaitMs }: AcquireRequest, holdId: string, signal: AbortSignal): Promise<void> {
-    const { clock, desk } = this.#deps;
+    const { clock, desk, contact } = this.#deps;
     const untilMs = clock.monotonicMs() + (waitMs ?? maxWaitMs ?? Number.POSITIVE_INFINITY);
     while ((lease.phase === 'waiting' || lease.phase === 'granting') && lease.holds.has(holdId)) {
       // A grant that is under way is waited for: it is a matter of one disk commit, and a try must not give it away. Neither does
-      // a try leave before the coordinator has looked.
+      // a try leave before the coordinator has looked, for as long as there is contact.
       const undecided = lease.phase === 'granting' || (waitMs === 0 && !lease.stands);
-      if (waitMs === 0 && !undecided) {
-        const occupied = this.#occupied(lease);
-        // Others of the session may wait with the same lease, or have done so.
-        if (lease.holds.size > 1 || lease.waitTold) throw occupied;
-        desk.withdraw(lease, occupied);
-        break;
+      if (waitMs === 0 && lease.phase === 'waiting') {
+        const refusal = lease.stands ? this.#occupied(lease) : contact.refusal();
+        if (refusal !== null) {
+          this.#giveUp(lease, refusal);
+          break;
+        }
       }
       const restMs = undecided ? Number.POSITIVE_INFINITY : Math.max(0, untilMs - clock.monotonicMs());
       // An open request that polls for itself is the waiter's sign of life.
@@ -150,13 +151,26 @@ export class Acquiring {
     }
     // A try does not stand in line, so the length of the line is not what it is refused for.
     if (waitMs === 0 && lease.failure?.code === 'queue_full') throw this.#occupied(lease);
+    const refusal = contact.refusal();
     await this.#assertStands(lease, holdId, signal);
     if (lease.phase !== 'waiting') return;
-    if (waitMs === null) throw ended(lease, endKinds.waitedOut(foreignBefore(this.#deps.coordinator, lease)));
+    if (waitMs === null) throw contact.unknown(lease) ?? ended(lease, endKinds.waitedOut(foreignBefore(this.#deps.coordinator, lease)));
+    // Who stands in line keeps its place, and can be told so; whom nobody has looked at has none that is known.
+    if (refusal !== null && !lease.looked && !lease.waitTold) {
+      this.#giveUp(lease, refusal);
+      throw refusal;
+    }
     lease.renew(clock.monotonicMs());
     await this.#deps.ledger.waitTold(lease);
     desk.now();
     await this.#assertStands(lease, holdId, signal);
+  }
+
+  #giveUp(lease: Lease, refusal: GatewayError): void {
+    if (lease.phase !== 'waiting') return;
+    // Others of the session may wait with the same lease, or have done so.
+    if (lease.holds.size > 1 || lease.waitTold) throw refusal;
+    this.#deps.desk.withdraw(lease, refusal);
   }
 
   async #assertStands(lease: Lease, holdId: string, signal: AbortSignal): Promise<void> {
@@ -198,6 +212,9 @@ export class Acquiring {
     if (lease.failure !== null) return lease.failure;
     await this.#deps.desk.endTold(lease);
     const end = lease.decided?.end;
+    if (end?.sessionLost === true) return sessionLost();
+    const unknown = end?.reason === 'max_wait' ? this.#deps.contact.unknown(lease) : null;
+    if (unknown !== null) return unknown;
     if (end?.cycle !== undefined)
       return refuse('deadlock', 'These waits go round in a circle; this one gives way.', {
         lease_ref: lease.leaseRef,

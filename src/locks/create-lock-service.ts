@@ -46,6 +46,7 @@ import { restoreLocks } from './restore.ts';
 import { SessionDesk } from './session-desk.ts';
 import { Sessions } from './sessions.ts';
 import { SignedTokens, type SigningKey } from './signed-token.ts';
+import { WaitersContact } from './waiters-contact.ts';
 import { LocksForWrites } from './write-leases.ts';
 
 export interface LockServiceDeps {
@@ -135,7 +136,7 @@ export function createLockService(deps: LockServiceDeps): Locks {
     if (how === 'shutdown') converting.drain(table.live());
     await over;
   };
-  followContact(coordination, events, () => void endAll('lost', null));
+  followContact(coordination, events, () => void endEvery(parts, 'session_lost', null));
   return {
     service,
     writeLeases,
@@ -181,15 +182,15 @@ type Parts = ReturnType<typeof buildParts>;
 /** What clients ask, over the parts. */
 function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts: Parts) {
   const { coordination, coordinator, leaseIds, ledger, table, desk, sessions, views, refusals, events } = parts;
-  const assertContact = contactAssertion(coordination);
-  const converting = new Converting({ clock, coordinator, desk, table, ledger, events, assertContact });
+  const contact = new WaitersContact(coordination, table);
+  const converting = new Converting({ clock, coordinator, desk, table, ledger, events, assertContact: () => contact.assert() });
   const gate = new ReconnectGate(clock, random);
   const holding = new Holding({ desk, ledger, converting });
   const acquiring = new Acquiring({
     clock,
     random,
     leaseIds,
-    assertContact,
+    contact,
     policy,
     coordinator,
     desk,
@@ -207,10 +208,11 @@ function leaseService({ clock, random, journal, policy }: LockServiceDeps, parts
 }
 
 /** Ends what waits, or all; what is pinned by a commit section is not waited for. */
-async function endEvery({ table, desk }: Parts, how: 'shutdown' | 'lost', volume: string | null): Promise<void> {
+async function endEvery({ table, desk }: Parts, how: 'shutdown' | 'lost' | 'session_lost', volume: string | null): Promise<void> {
   const concerned = (lease: Lease): boolean => volume === null || lease.resources.some((resource) => resource.volume === volume);
-  const over = [...table.live()].filter((lease) => (how === 'lost' || lease.phase !== 'held') && concerned(lease));
-  desk.decide(over.map((lease) => ({ lease, end: endKinds.lost() })));
+  const over = [...table.live()].filter((lease) => (how !== 'shutdown' || lease.phase !== 'held') && concerned(lease));
+  const end = how === 'session_lost' ? endKinds.sessionLost() : endKinds.lost();
+  desk.decide(over.map((lease) => ({ lease, end })));
   await Promise.allSettled(over.filter((lease) => lease.pins === 0).map((lease) => desk.endTold(lease)));
 }
 
@@ -239,13 +241,6 @@ function contactWith(coordination: Coordination): Pick<Locks, 'nodes' | 'removeO
     removeOrphan: (node) => coordination.removeOrphan(node),
     readiness: () => coordination.readiness(),
     raiseAbove: (token) => coordination.raiseAbove(token),
-  };
-}
-
-function contactAssertion(coordination: Coordination): () => void {
-  return () => {
-    const refusal = coordination.refusal();
-    if (refusal !== null) throw refusal;
   };
 }
 

@@ -78,6 +78,8 @@ export const endKinds = {
     ...operation,
   }),
   lost: (): End => ({ state: 'lost', reason: 'lost', action: 'lease_lose', code: null, caller: null, clean: false, fence: false }),
+  /** The session with the coordinator is over, and everything with it. */
+  sessionLost: (): End => ({ ...endKinds.lost(), sessionLost: true }),
   /** Its turn came, and the gateway could not make it so. */
   notGranted: (code: ErrorCode): End => ({ state: 'lost', reason: code, action: 'lease_lose', code, caller: null, clean: true, fence: false }),
   deadlock: (cycle: readonly DeadlockStep[]): End => ({

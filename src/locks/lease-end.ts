@@ -18,6 +18,8 @@ export interface End {
   readonly clean: boolean;
   /** The mark is raised to a token that nobody gets, before the lease ends. */
   readonly fence: boolean;
+  /** LOST is what ended it: nobody knows what became of the others, either. */
+  readonly sessionLost?: true;
   readonly cycle?: readonly DeadlockStep[];
   /** Of a wait that ran out: who else stood where it waited. */
   readonly foreign?: ForeignContenders;

@@ -149,6 +149,11 @@ export class Lease implements Claim, Timed {
     this.#events.deadlocked(this, cycle);
   }
 
+  /** Whether it is known that somebody is in its way. */
+  get looked(): boolean {
+    return this.stands || this.grantPutOff;
+  }
+
   /** As others see it. */
   get state(): LeaseState {
     if (this.phase === 'over') return this.decided?.end.state ?? 'lost';

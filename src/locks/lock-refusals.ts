@@ -14,10 +14,18 @@ export function queueFull(resource: Resource, max: number): GatewayError {
   });
 }
 
-/** To a write that stood in line meanwhile. */
+/** To who stood in line meanwhile, for a lease or to write. */
 export function sessionLost(): GatewayError {
   return new GatewayError('coordinator_suspended', {
-    detail: 'The session with the coordinator was lost while this write waited; nothing was changed.',
+    detail: 'The session with the coordinator was lost while this request waited; nothing was changed.',
+    retryAfterMs: 1_000,
+  });
+}
+
+/** To who waits no longer: nobody can say that somebody holds. */
+export function notLookedYet(): GatewayError {
+  return new GatewayError('coordinator_suspended', {
+    detail: 'The coordinator has not answered yet, so it is not known whether somebody holds the resource; nothing was changed.',
     retryAfterMs: 1_000,
   });
 }

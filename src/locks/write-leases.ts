@@ -16,7 +16,7 @@ import type { LeaseIds } from './lease-ids.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
-import { sessionLost } from './lock-refusals.ts';
+import { notLookedYet, sessionLost } from './lock-refusals.ts';
 import { PRIORITY_DEFAULT } from './order-key.ts';
 import type { Pinnable } from './pinnable.ts';
 import type { RefusedTokens } from './refused-tokens.ts';
@@ -93,7 +93,7 @@ export class LocksForWrites implements WriteLeases {
   }
 
   async acquireImplicit(request: ImplicitLeaseRequest): Promise<ImplicitLease> {
-    const { clock, desk, ledger } = this.#deps;
+    const { clock, desk, ledger, coordination } = this.#deps;
     const { signal } = request;
     if (signal.aborted) throw signal.reason;
     const lostBefore = this.#sessionsLost;
@@ -103,11 +103,16 @@ export class LocksForWrites implements WriteLeases {
     const untilMs = clock.monotonicMs() + request.waitMs;
     while (lease.phase === 'waiting' || lease.phase === 'granting') {
       const undecided = lease.phase === 'granting' || (request.waitMs === 0 && !lease.stands);
+      const suspension = undecided && lease.phase === 'waiting' ? coordination.refusal() : null;
+      if (suspension !== null) {
+        desk.withdraw(lease, suspension);
+        break;
+      }
       const restMs = undecided ? Number.POSITIVE_INFINITY : untilMs - clock.monotonicMs();
       const outcome = restMs <= 0 ? 'time' : await waitForChange(lease, clock, restMs, signal);
       desk.now();
       if (outcome === 'aborted') break;
-      if (outcome === 'time' && lease.phase === 'waiting') desk.withdraw(lease, this.#locked(lease));
+      if (outcome === 'time' && lease.phase === 'waiting') desk.withdraw(lease, this.#waitedOut(lease));
     }
     if (signal.aborted) {
       desk.end(lease, endKinds.cancelled(request.caller));
@@ -125,6 +130,8 @@ export class LocksForWrites implements WriteLeases {
 
   holder(resource: Resource): ReturnType<WriteLeases['holder']> {
     const nowMs = this.#deps.desk.now();
+    // Nobody knows who holds now; the write is refused for that.
+    if (this.#deps.coordination.refusal() !== null) return null;
     const look = this.#deps.coordinator.look(resource.key);
     if (look === null) return null;
     const first = look.holders[0];
@@ -236,6 +243,12 @@ export class LocksForWrites implements WriteLeases {
       });
     }
     return lease.failure ?? this.#locked(lease);
+  }
+
+  #waitedOut(lease: Lease): GatewayError {
+    const suspension = this.#deps.coordination.refusal();
+    if (suspension !== null) return suspension;
+    return lease.looked ? this.#locked(lease) : notLookedYet();
   }
 
   #locked(lease: Lease): GatewayError {

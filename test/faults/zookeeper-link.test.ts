@@ -53,6 +53,10 @@ async function childrenOf(client: ZkClient, path: string): Promise<readonly stri
   return (await client.children(path)).names;
 }
 
+async function codeOf(answer: Response): Promise<string> {
+  return `${answer.status} ${((await answer.json()) as { readonly code?: string }).code}`;
+}
+
 describe.concurrent('a link that is cut', () => {
   it('R12: stops protected writing at once; what was held goes on under the same lease when the session is there again', async (test) => {
     const { link, gateway } = await shared.inTurn(test);
@@ -159,12 +163,23 @@ describe.concurrent('a link that is cut', () => {
 
 describe.concurrent('a link that is half-open', () => {
   it('for less than the session is SUSPENDED, and what was held goes on', async (test) => {
-    const { link, gateway } = await shared.inTurn(test);
+    const { link, gateway, root } = await shared.inTurn(test);
+    const client = await beside(test);
     const lease = await gateway.acquire('v/half-open');
     link.silence();
-    await gateway.inState('suspended');
+    // Sent while nobody knows of it yet: a try is answered when that shows, a write when its wait is over, whether or not anybody holds.
+    const [posted, tried, waited] = await Promise.all([
+      gateway.post('/v1/leases', { resource: 'v/tried' }),
+      gateway.put('v/tried', 'x', null, 0),
+      gateway.put('v/waited', 'x', null, 500),
+    ]);
+    expect(await codeOf(posted)).toBe('503 coordinator_suspended');
+    expect([tried, waited].map(({ status, code }) => `${status} ${code}`)).toEqual(['503 coordinator_suspended', '503 coordinator_suspended']);
+    expect(await gateway.coordinatorState()).toBe('suspended');
     expect(await gateway.put('v/half-open', 'meanwhile', lease)).toMatchObject({ status: 503, code: 'coordinator_suspended' });
     link.mend();
+    await gateway.acquire('v/tried');
+    expect(await until(async () => ((await childrenOf(client, `${root}/locks/v/tried`)).length === 1 ? 'alone' : null))).toBe('alone');
     expect(await gateway.put('v/half-open', 'after', lease, 30_000)).toMatchObject({ status: 201 });
     expect(await gateway.lease(lease)).toMatchObject({ state: 'held', fencing_token: lease.fencing_token });
   });
@@ -174,6 +189,8 @@ describe.concurrent('a link that is half-open', () => {
     const client = await beside(test);
     const lease = await gateway.acquire('v/ledger');
     const path = `${root}/locks/v/ledger`;
+    const inLine = gateway.post('/v1/leases', { resource: 'v/ledger', wait_ms: 60_000 });
+    await until(async () => ((await childrenOf(client, path)).length === 2 ? 'in line' : null));
     link.silence();
     await gateway.inState('suspended');
     const answers = await Promise.all([
@@ -184,10 +201,12 @@ describe.concurrent('a link that is half-open', () => {
     expect(answers.map(({ status }) => status)).toEqual([503, 503, 503]);
     // Who waited is told so, also when the end of the session is what ended the wait.
     expect(answers[0].code).toBe('coordinator_suspended');
+    expect(await codeOf(await inLine)).toBe('503 coordinator_suspended');
+    expect((await inLine).headers.get('retry-after')).toBe('1');
     expect(await gateway.coordinatorState()).toBe('lost');
     expect(await gateway.lease(lease)).toMatchObject({ state: 'lost' });
     // The gateway's clock runs out first: there is nobody else yet who could hold it.
-    expect(await childrenOf(client, path)).toHaveLength(1);
+    expect(await childrenOf(client, path)).toHaveLength(2);
     link.mend();
     expect(await gateway.acquire('v/ledger', { waitMs: 60_000 })).toMatchObject({ state: 'held' });
   });

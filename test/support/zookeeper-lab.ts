@@ -1,12 +1,39 @@
+import type { GatewayError } from '../../src/domain/errors.ts';
 import type { CoordinatorReadiness } from '../../src/domain/health.ts';
 import type { Coordination } from '../../src/locks/coordination.ts';
 import type { Lease } from '../../src/locks/lease-record.ts';
+import { suspended, unavailable } from '../../src/locks/zookeeper/contact-refusals.ts';
 import type { Titles } from '../../src/locks/zookeeper/place.ts';
 import type { ZkClient } from '../../src/locks/zookeeper/zk-client.ts';
 import { ZookeeperCoordinator } from '../../src/locks/zookeeper/zookeeper-coordinator.ts';
 import { type FakeClock, seededRandom } from './fake-clock.ts';
 import { FakeEnsemble, type FakeZk } from './fake-ensemble.ts';
 import { type LabOptions, LockLab } from './lock-lab.ts';
+
+type State = CoordinatorReadiness['state'];
+
+/** The contact as the test tells it; `null`: it is proven. */
+class ToldContact {
+  refusal: GatewayError | null = null;
+  remainderMs = Number.POSITIVE_INFINITY;
+  /** What shows when somebody judges it. */
+  whenJudged: () => void = () => undefined;
+  readonly #listeners: ((state: State) => void)[] = [];
+
+  onState(listener: (state: State) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  judged(): GatewayError | null {
+    this.whenJudged();
+    return this.refusal;
+  }
+
+  becomes(state: State, refusal: GatewayError | null): void {
+    this.refusal = refusal;
+    for (const listener of this.#listeners) listener(state);
+  }
+}
 
 /** A lock service over a ZooKeeper ensemble in memory, whose contact is proven as long as nobody says otherwise. */
 export class ZookeeperLab extends LockLab {
@@ -16,7 +43,7 @@ export class ZookeeperLab extends LockLab {
   readonly #made: Made;
 
   constructor(options: Omit<LabOptions, 'coordination'> = {}) {
-    const made: Made = { owned: true, kept: true, cleared: true };
+    const made: Made = { owned: true, kept: true, cleared: true, contact: new ToldContact() };
     super({
       ...options,
       coordination: (clock, queueMax) => coordination(made, clock, queueMax),
@@ -27,6 +54,34 @@ export class ZookeeperLab extends LockLab {
     this.client = made.client;
     this.coordinator = made.coordinator;
     this.#made = made;
+  }
+
+  /** How long what was proven last can be counted on. */
+  set remainderMs(remainderMs: number) {
+    this.#made.contact.remainderMs = remainderMs;
+  }
+
+  /** The contact is proven no more; what is in flight may be answered or not. */
+  suspend(): void {
+    this.#made.contact.becomes('suspended', suspended());
+  }
+
+  /** The same session is proven again. */
+  reconnect(): void {
+    this.#made.contact.refusal = null;
+    this.coordinator.resume();
+    this.#made.contact.becomes('reconnected', null);
+  }
+
+  lose(): void {
+    this.#made.contact.whenJudged = () => undefined;
+    this.coordinator.end();
+    this.#made.contact.becomes('lost', unavailable());
+  }
+
+  /** Its time is up, and whoever asks next is the first to find out. */
+  loseWhenJudged(): void {
+    this.#made.contact.whenJudged = () => this.lose();
   }
 
   /** Whether nothing of a dead incarnation is on its volumes, from now on. */
@@ -47,6 +102,7 @@ export class ZookeeperLab extends LockLab {
 }
 
 interface Made {
+  readonly contact: ToldContact;
   cleared: boolean;
   ensemble?: FakeEnsemble;
   client?: FakeZk;
@@ -66,6 +122,7 @@ function coordination(made: Made, clock: FakeClock, queueMax: (volume: string) =
     () => made.owned,
     () => made.kept,
     () => made.cleared,
+    made.contact,
   );
   Object.assign(made, { ensemble, client, coordinator });
   return { coordinator, ...rest };
@@ -79,6 +136,7 @@ export function coordinationOver(
   owns = (): boolean => true,
   keeps = (): boolean => true,
   cleared = (): boolean => true,
+  contact = new ToldContact(),
 ): Coordination & { readonly coordinator: ZookeeperCoordinator<Lease> } {
   const coordinator = new ZookeeperCoordinator<Lease>({ clock, random: seededRandom(7), root: '/locks', queueMax });
   const titles: Titles = {
@@ -87,16 +145,16 @@ export function coordinationOver(
     incarnations: () => client.children('/locks/.gateways'),
     cleared: async () => cleared(),
   };
-  coordinator.begin({ client, base: () => 0n, usable: () => client.state === 'connected', titles });
+  coordinator.begin({ client, base: () => 0n, usable: () => client.state === 'connected' && contact.refusal === null, titles });
   const readiness = (): CoordinatorReadiness => ({ kind: 'zookeeper', state: 'connected', sessionMs: 15_000, proofAgeMs: 0, reason: null });
   return {
     coordinator,
     seating: null,
     coordinatorId: () => null,
     readiness,
-    refusal: () => null,
-    remainderMs: () => Number.POSITIVE_INFINITY,
-    onState: () => undefined,
+    refusal: () => contact.judged(),
+    remainderMs: () => contact.remainderMs,
+    onState: (listener) => contact.onState(listener),
     raiseAbove: () => undefined,
     rebase: async () => undefined,
     nodes: () => coordinator.nodes(1_000),

@@ -50,7 +50,8 @@ function acquireRoute(app: TypedApp, { deps }: RouteOptions): void {
         summary: 'Take a lease, or stand in line for one',
         description:
           'A 503 outcome_unknown has a lease_id: the journal failed in the commit of the grant. Once the gateway was started again, GET /v1/leases/{id} with it is the lease, or 404: it was not granted. ' +
-          'A 409 lock_not_acquired names who is in the way: holder_client_id and holder_lease_ref; where it is a program with a lock recipe of its own at the coordinator, its node in the detail, and the first of such nodes in foreign_contenders.',
+          'A 409 lock_not_acquired names who is in the way: holder_client_id and holder_lease_ref; where it is a program with a lock recipe of its own at the coordinator, its node in the detail, and the first of such nodes in foreign_contenders. ' +
+          'A 503 coordinator_suspended: contact with the coordinator was lost before it said who holds (a try is answered at once then), or for good while this request stood in line; nothing was changed, and a place in line is given up.',
         body: AcquireBody,
         response: answers({ 200: located('Held again: re-entrant'), 201: located('Held'), 202: located(WAITING) }, [
           ...LEASE_CODES,

@@ -127,7 +127,8 @@ export const WriteHeaders = Type.Object({
       minimum: 0,
       maximum: LIMITS.writeWaitMsMax,
       default: LIMITS.writeWaitMsDefault,
-      description: 'How long a write without a token stands in line. A 423 names who is in the way, as a 409 to POST /v1/leases does',
+      description:
+        'How long a write without a token stands in line. A 423 names who is in the way, as a 409 to POST /v1/leases does; while there is no contact with the coordinator nobody knows that, and the answer is 503 coordinator_suspended',
     }),
   ),
   'X-Lease-Keepalive': Type.Optional(Type.Boolean({ description: 'The upload renews its lease while bytes flow' })),

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { resourceOf } from '../../../../src/domain/resource.ts';
 import { encodeState, FREE } from '../../../../src/locks/zookeeper/resource-node.ts';
 import { settle } from '../../../support/fake-clock.ts';
-import { resource, tokenOf } from '../../../support/lock-lab.ts';
+import { anybody, resource, tokenOf } from '../../../support/lock-lab.ts';
 import { ZookeeperLab } from '../../../support/zookeeper-lab.ts';
 
 const A = resource('a');
@@ -246,5 +246,17 @@ describe('the ZooKeeper recipe when something fails', () => {
     lab.judged = false;
     lab.coordinator.resume();
     expect((await lease).state).toBe('held');
+  });
+
+  it('R16: promises no holder more than the proof of the coordinator, by no answer: the lease, a renewal, a heartbeat of its session', async () => {
+    const lab = new ZookeeperLab();
+    const { sessionId } = await lab.locks.service.createSession(anybody, { ttlMs: 30_000, clientId: null });
+    lab.remainderMs = 9_500;
+    const lease = await lab.acquire(A, { sessionId, ttlMs: 30_000 });
+    expect(lease.expiresInMs).toBe(9_500);
+    lab.remainderMs = 8_000;
+    expect(await lab.locks.service.heartbeat(anybody, sessionId)).toMatchObject({ expiresInMs: 8_000 });
+    lab.remainderMs = 60_000;
+    expect(await lab.locks.service.heartbeat(anybody, sessionId)).toMatchObject({ expiresInMs: 30_000 });
   });
 });
