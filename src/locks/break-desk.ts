@@ -9,11 +9,12 @@ import { within } from '../domain/within.ts';
 import { bounded, checkText } from './acquire-terms.ts';
 import type { BrokenWrites, PastEnd } from './broken-writes.ts';
 import type { Coordinator } from './coordinator.ts';
+import { foreignAt } from './foreign-there.ts';
 import type { Graces } from './graces.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
-import { endInDoubt } from './lock-refusals.ts';
+import { endInDoubt, nobodyHolds } from './lock-refusals.ts';
 
 export interface BreakDeskDeps {
   readonly clock: Clock;
@@ -33,9 +34,9 @@ export class BreakDesk {
   }
 
   /**
-   * Rejects with `not_found` when nobody holds the resource, `lease_not_held` or `lease_not_found` when none of those who are named does and no
-   * break has ended one of them; `invalid_request`; `outcome_unknown` while the journal does not have the break: whoever asks again meanwhile
-   * asks for that one.
+   * Rejects with `not_found` when nobody holds the resource, or only another program, as `Coordinator.refresh` does when that cannot be known;
+   * `lease_not_held` or `lease_not_found` when none of those who are named does and no break has ended one of them; `invalid_request`;
+   * `outcome_unknown` while the journal does not have the break: whoever asks again meanwhile asks for that one.
    */
   async breakLock(caller: Caller, request: BreakRequest): Promise<BreakReport> {
     const { resource, reason, graceMs, leaseRefs } = request;
@@ -53,7 +54,7 @@ export class BreakDesk {
     const holders = this.#holders(resource).filter((lease) => meant(lease) && lease.phase !== 'over' && (graceMs === 0 || details.has(lease)));
     if (holders.length === 0) {
       if (leaseRefs !== undefined) return this.#ended(request, leaseRefs);
-      throw refuse('not_found', 'Nobody holds this resource.', { resource: resource.name });
+      throw nobodyHolds(resource, await foreignAt(this.#deps.coordinator, resource));
     }
     if (graceMs === 0) {
       graces.breakNow(caller, request, holders);

@@ -1,4 +1,5 @@
 import { type ForeignContenders, NO_FOREIGN_CONTENDERS } from '../domain/foreign-contenders.ts';
+import type { Resource } from '../domain/resource.ts';
 import type { Coordinator, ResourceLook } from './coordinator.ts';
 import type { Lease } from './lease-record.ts';
 
@@ -14,4 +15,9 @@ export function foreignThere(coordinator: Looks, look: ResourceLook<Lease> | nul
 export function foreignBefore(coordinator: Looks, lease: Lease): ForeignContenders {
   const looks = lease.resources.map(({ key }) => coordinator.look(key));
   return foreignThere(coordinator, looks.find((look) => look?.holders.includes(lease) !== true) ?? null);
+}
+
+/** The same by a look of its own, at a resource that nobody of ours holds. Rejects as `refresh` does. */
+export async function foreignAt(coordinator: Pick<Coordinator<Lease>, 'refresh' | 'resourcePath'>, resource: Resource): Promise<ForeignContenders> {
+  return { node: coordinator.resourcePath(resource), names: await coordinator.refresh(resource), hold: true };
 }

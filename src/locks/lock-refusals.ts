@@ -1,5 +1,6 @@
 import { asGatewayError, GatewayError, type ProblemMembers, refuse } from '../domain/errors.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
+import { type ForeignContenders, foreignDetail, foreignMembers } from '../domain/foreign-contenders.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { DecidedEnd } from './lease-end.ts';
@@ -12,6 +13,13 @@ export function queueFull(resource: Resource, max: number): GatewayError {
     members: { resource: resource.name, queue_max: max },
     retryAfterMs: 1_000,
   });
+}
+
+/** To who would break the lock. */
+export function nobodyHolds(resource: Resource, foreign: ForeignContenders): GatewayError {
+  const others = foreignDetail(foreign);
+  const detail = others === null ? 'Nobody holds this resource.' : `There is no lease on this resource that could be broken. ${others}`;
+  return refuse('not_found', detail, { resource: resource.name, ...foreignMembers(foreign) });
 }
 
 /** To who stood in line meanwhile, for a lease or to write. */
