@@ -14,7 +14,7 @@ import type { Graces } from './graces.ts';
 import type { LeaseDesk } from './lease-desk.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
-import { endInDoubt, nobodyHolds } from './lock-refusals.ts';
+import { breakAbandoned, endInDoubt, nobodyHolds } from './lock-refusals.ts';
 
 export interface BreakDeskDeps {
   readonly clock: Clock;
@@ -35,7 +35,7 @@ export class BreakDesk {
 
   /**
    * Rejects with `not_found` when nobody holds the resource, or only another program, as `Coordinator.refresh` does when that cannot be known;
-   * `lease_not_held` or `lease_not_found` when none of those who are named does and no break has ended one of them; `invalid_request`;
+   * `coordinator_suspended` when the session with the coordinator was lost before anybody was fenced; `lease_not_held` or `lease_not_found` when none of those who are named does and no break has ended one of them; `invalid_request`;
    * `outcome_unknown` while the journal does not have the break: whoever asks again meanwhile asks for that one.
    */
   async breakLock(caller: Caller, request: BreakRequest): Promise<BreakReport> {
@@ -105,12 +105,14 @@ export class BreakDesk {
     );
     // A later refusal of the journal has nobody to go to; the end is tried again by whoever asks next.
     const finished = (await within(this.#deps.clock, LIMITS.breakAnswerMs, done)) !== 'late';
+    const meant = holders.filter(({ decided }) => decided?.abandoned == null);
+    if (meant.length === 0 && before.length === 0) throw breakAbandoned(holders, { resource: resource.name });
     let highest: FencingToken | null = null;
-    for (const mark of [...holders.map(({ decided }) => decided?.fencedBy ?? null), ...before.map(({ highWaterMark }) => highWaterMark)]) {
+    for (const mark of [...meant.map(({ decided }) => decided?.fencedBy ?? null), ...before.map(({ highWaterMark }) => highWaterMark)]) {
       if (mark !== null && (highest === null || mark > highest)) highest = mark;
     }
     // Of one that was being ended already: what ends it.
-    const broken = await this.#deps.writes.broken(holders, ({ decided }) => decided?.end.operationId ?? null);
+    const broken = await this.#deps.writes.broken(meant, ({ decided }) => decided?.end.operationId ?? null);
     return {
       resource,
       state: finished ? 'broken' : 'breaking',

@@ -3,7 +3,7 @@ import type { DeadlockStep } from '../domain/deadlock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { ForeignContenders } from '../domain/foreign-contenders.ts';
 import type { Caller } from '../domain/principal.ts';
-import type { End } from './lease-end.ts';
+import type { DecidedEnd, End } from './lease-end.ts';
 import type { Lease } from './lease-record.ts';
 
 /** A lease whose end is decided, and how it ends. */
@@ -103,4 +103,13 @@ export function endByTime(lease: Lease, nowMs: number, foreignBefore: () => Fore
   if (nowMs >= holdDeadlineMs) return endKinds.maxHold();
   if (session === null || nowMs < session.deadlineMs) return endKinds.expired();
   return session.terms.implied && nowMs >= ownDeadlineMs ? endKinds.expired() : endKinds.sessionExpired();
+}
+
+/** No number was minted, because the session with the coordinator is over: the lease is lost with it, and nothing came of a break. */
+export function abandonUnfenced(decided: DecidedEnd): void {
+  const { end, detail } = decided;
+  if (decided.fencedBy !== null || end.state !== 'broken') return;
+  decided.abandoned = { end, detail };
+  decided.end = endKinds.lost();
+  decided.detail = undefined;
 }

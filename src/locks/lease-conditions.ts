@@ -10,7 +10,7 @@ import type { LeaseDesk } from './lease-desk.ts';
 import type { End } from './lease-end.ts';
 import type { Lease } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
-import { endInDoubt } from './lock-refusals.ts';
+import { breakAbandoned, endInDoubt } from './lock-refusals.ts';
 import { newBreakId } from './secret-id.ts';
 
 export interface LeaseConditionsDeps {
@@ -39,7 +39,8 @@ export class LeaseConditions {
 
   /**
    * Fences, then ends a lease: of a client that is gone, which is judged again here, or, for a reason that an administrator gives, of any.
-   * Rejects with `not_found` when it ended meanwhile, or without a reason when its client is not proven gone.
+   * Rejects with `not_found` when it ended meanwhile, or without a reason when its client is not proven gone;
+   * with `coordinator_suspended` when the session with the coordinator was lost before it could be fenced.
    * @returns `pending` when a commit section still pins it: its end is decided and takes effect when the section leaves.
    */
   async end(caller: Caller, leaseRef: string, reason: string | null): Promise<'ended' | 'pending'> {
@@ -58,6 +59,7 @@ export class LeaseConditions {
     const ended = desk.endTold(lease).then(
       () => {
         this.#inDoubt.delete(lease);
+        if (lease.decided?.abandoned != null) throw breakAbandoned([lease], {});
       },
       (thrown: unknown) => {
         this.#inDoubt.add(lease);

@@ -7,7 +7,7 @@ import type { Pin } from '../domain/lease.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Coordinator } from './coordinator.ts';
-import { type Ending, endByTime, endKinds } from './end-kinds.ts';
+import { abandonUnfenced, type Ending, endByTime, endKinds } from './end-kinds.ts';
 import type { EndsTold } from './ends-told.ts';
 import type { EventRing } from './event-ring.ts';
 import { foreignBefore } from './foreign-there.ts';
@@ -15,7 +15,7 @@ import { GivingWay } from './giving-way.ts';
 import type { Granting } from './granting.ts';
 import { grantedMsOf } from './held-so-far.ts';
 import type { HoldTimes } from './hold-times.ts';
-import type { DecidedEnd, End } from './lease-end.ts';
+import { type DecidedEnd, decidedEnd, type End } from './lease-end.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import { Lease, type LeaseEvents, type LeaseTerms } from './lease-record.ts';
 import type { LeaseTable } from './lease-table.ts';
@@ -214,7 +214,7 @@ export class LeaseDesk implements LeaseEvents {
   }
 
   #record(lease: Lease, end: End): void {
-    const decided: DecidedEnd = { end, endedAt: null, fencedBy: null, detail: end.detail, fencing: null, durable: Promise.resolve() };
+    const decided = decidedEnd(end);
     lease.decided = decided;
     // It waits for nothing any more, and whoever waits with it is answered. The coordinator lets it go with the rest.
     lease.upgrade = null;
@@ -239,6 +239,7 @@ export class LeaseDesk implements LeaseEvents {
     await decided.fencing;
     if (decided.fencedBy !== null) await this.#deps.granting.reserve(lease.resources, decided.fencedBy).catch(() => undefined);
     if (decided.end.lateDetail !== undefined) decided.detail = await decided.end.lateDetail();
+    if (lease.told !== null) abandonUnfenced(decided);
     if (lease.phase !== 'over') this.#takeEffect([lease]);
   }
 

@@ -41,7 +41,9 @@ export interface AnnouncedEnd {
 
 /** An end that is decided. `durable` settles when it may be told; `endedAt` is set when it takes effect. */
 export interface DecidedEnd {
-  readonly end: End;
+  end: End;
+  /** The break that `end` was until nobody could be fenced, and the `detail` for its record. */
+  abandoned: { readonly end: End; readonly detail: string | undefined } | null;
   endedAt: string | null;
   fencedBy: FencingToken | null;
   /** For its record. */
@@ -49,4 +51,8 @@ export interface DecidedEnd {
   /** Resolves when `fencedBy` is known, or cannot be. */
   fencing: Promise<void> | null;
   durable: Promise<void>;
+}
+
+export function decidedEnd(end: End): DecidedEnd {
+  return { end, abandoned: null, endedAt: null, fencedBy: null, detail: end.detail, fencing: null, durable: Promise.resolve() };
 }

@@ -1,5 +1,4 @@
-import { type AuditAction, deadlockDetail, type StoredOutcome } from '../domain/audit-record.ts';
-import type { Clock } from '../domain/clock.ts';
+import { type AuditAction, deadlockDetail } from '../domain/audit-record.ts';
 import type { DeadlockStep } from '../domain/deadlock.ts';
 import type { FencingToken } from '../domain/fencing-token.ts';
 import type { Journal, JournalOp } from '../domain/journal.ts';
@@ -8,20 +7,14 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import { within } from '../domain/within.ts';
-import { carriesOut, type RecordOp, withLastWord } from './last-word.ts';
-import type { End } from './lease-end.ts';
 import { lastLeaseEnd, leaseEnd, leasePut, raise, sessionPut, waitPut } from './lease-ops.ts';
 import type { Lease } from './lease-record.ts';
-import type { LockAudit } from './lock-audit.ts';
+import { type About, LeaseRecords, type LeaseRecordsDeps } from './lease-records.ts';
 import type { Session } from './session.ts';
 
-export interface LedgerDeps {
+export interface LedgerDeps extends LeaseRecordsDeps {
   readonly journal: Pick<Journal, 'commit' | 'settled'>;
-  readonly clock: Clock;
-  readonly audit: LockAudit;
   readonly nodePath: (lease: Lease) => string;
-  /** The highest token that the resource has seen, as far as memory knows. */
-  readonly markOf: (resource: Resource) => FencingToken | null;
 }
 
 /**
@@ -32,6 +25,7 @@ export interface LedgerDeps {
  */
 export class LeaseLedger {
   readonly #deps: LedgerDeps;
+  readonly #records: LeaseRecords;
   /** By resource key, then by lease ref, or the operation of an announced break. */
   readonly #unconfirmed = new Map<string, Map<string, Unconfirmed>>();
   /** Resources whose hold-back stands in the journal. */
@@ -39,6 +33,7 @@ export class LeaseLedger {
 
   constructor(deps: LedgerDeps) {
     this.#deps = deps;
+    this.#records = new LeaseRecords(deps);
   }
 
   /** A grant, or a conversion to exclusive. Rejects when it did not become durable: it did not happen, or (`outcome_unknown`) the next start tells. */
@@ -48,7 +43,7 @@ export class LeaseLedger {
     const newSession: JournalOp[] = session !== null && !session.stored ? [sessionPut(session)] : [];
     const leases: JournalOp[] = session === null ? [] : [this.#leasePut(lease, session, { mode: lease.mode, token })];
     const sinceMs = action === 'lease_grant' ? lease.terms.createdMs : lease.grantedMs;
-    const records = lease.resources.map((resource) => this.#record(lease, resource, action, token, lease.terms.caller, sinceMs));
+    const records = lease.resources.map((resource) => this.#records.record(lease, resource, action, token, lease.terms.caller, sinceMs));
     const owed = this.#owed(lease.resources);
     await this.#deps.journal.commit([...owed.ops, ...marks, ...newSession, ...leases, ...records]);
     owed.confirm();
@@ -76,7 +71,9 @@ export class LeaseLedger {
     // What it is when it travels: a change that the journal refused was taken back.
     const confirm = this.#note(lease, { op: () => this.#leasePut(lease, session, lease.told ?? told) });
     const records =
-      action === null ? [] : lease.resources.map((resource) => this.#record(lease, resource, action, told.token, caller, lease.grantedMs, about));
+      action === null
+        ? []
+        : lease.resources.map((resource) => this.#records.record(lease, resource, action, told.token, caller, lease.grantedMs, about));
     // The session that was made for the lease alone has its time to live.
     const ownSession = session.terms.implied && session.stored ? [sessionPut(session)] : [];
     await this.#deps.journal.commit([put, ...ownSession, ...records]);
@@ -101,7 +98,7 @@ export class LeaseLedger {
     const sinceMs = lease.upgrade?.askedMs ?? lease.grantedMs;
     const { told, terms, upgradeKept } = lease;
     const token = told?.token ?? null;
-    const records = lease.resources.map((resource) => this.#record(lease, resource, 'deadlock', token, null, sinceMs, about));
+    const records = lease.resources.map((resource) => this.#records.record(lease, resource, 'deadlock', token, null, sinceMs, about));
     lease.upgrade = null;
     const put = upgradeKept && told !== null && terms.session !== null ? [this.#leasePut(lease, terms.session, told)] : [];
     await this.#deps.journal.commit([...put, ...records]);
@@ -160,7 +157,7 @@ export class LeaseLedger {
   #endOps(lease: Lease): JournalOp[] {
     const { decided, terms } = lease;
     if (decided === null) return [];
-    const { end, fencedBy, detail } = decided;
+    const { fencedBy } = decided;
     const ops: JournalOp[] = [];
     if (fencedBy !== null) {
       ops.push(
@@ -170,17 +167,7 @@ export class LeaseLedger {
       );
     }
     if (terms.session !== null) ops.push(...this.#storedEnd(lease));
-    // The lease of a token-less write is in the records of its write, unless an administrator ended it.
-    else if (end.action !== 'lease_break') return ops;
-    const sinceMs = lease.told === null ? terms.createdMs : lease.grantedMs;
-    ops.push(
-      ...terms.resources.flatMap((resource) => {
-        const mark = fencedBy ?? this.#deps.markOf(resource) ?? lease.told?.token ?? null;
-        const about = { code: end.code, mark, detail, operationId: end.operationId };
-        const record = this.#record(lease, resource, end.action, lease.told?.token ?? null, end.caller, sinceMs, about);
-        return withLastWord(record, lease.announcedBreaks.get(resource.key)?.record, carriesOut(end, resource.key));
-      }),
-    );
+    ops.push(...this.#records.ofEnd(lease, decided));
     return ops;
   }
 
@@ -195,36 +182,6 @@ export class LeaseLedger {
       }
     }
     return ops;
-  }
-
-  #record(
-    lease: Lease,
-    resource: Resource,
-    action: AuditAction,
-    token: FencingToken | null,
-    caller: Caller | null,
-    sinceMs: number,
-    { outcome, code, mark, detail, operationId }: About = {},
-  ): RecordOp {
-    const { principal, clientId, leaseRef } = lease.terms;
-    const durationMs = Math.round(this.#deps.clock.monotonicMs() - sinceMs);
-    return {
-      op: 'audit',
-      markOf: resource.key,
-      record: this.#deps.audit.draft({
-        action,
-        resource,
-        outcome: outcome ?? 'committed',
-        code: code ?? null,
-        caller,
-        owner: { principal, clientId, leaseRef },
-        token,
-        mark: mark === undefined ? token : mark,
-        durationMs,
-        detail,
-        operationId,
-      }),
-    };
   }
 
   #leasePut(lease: Lease, session: Session, told: NonNullable<Lease['told']>): JournalOp {
@@ -284,13 +241,4 @@ interface Unconfirmed {
   /** An operation that has its last word with it. */
   readonly settles?: string;
   readonly carried?: () => void;
-}
-
-/** What a record says beyond what every record of a lease says. `mark`: known before the journal knows it; absent: the token. */
-interface About {
-  readonly outcome?: StoredOutcome;
-  readonly code?: End['code'];
-  readonly mark?: FencingToken | null;
-  readonly detail?: string | undefined;
-  readonly operationId?: End['operationId'];
 }

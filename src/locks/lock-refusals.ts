@@ -4,6 +4,7 @@ import { type ForeignContenders, foreignDetail, foreignMembers } from '../domain
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { DecidedEnd } from './lease-end.ts';
+import type { Lease } from './lease-record.ts';
 
 /** Refusals that are worded in one place, because several ways lead to them. */
 
@@ -40,6 +41,19 @@ export function notLookedYet(): GatewayError {
 
 export function notOwner(): GatewayError {
   return refuse('not_lease_owner', 'The lease belongs to somebody else.');
+}
+
+/** To who ordered an end that fences first, of leases that were lost before that could be done. */
+export function breakAbandoned(leases: readonly Pick<Lease, 'leaseRef' | 'decided'>[], about: ProblemMembers): GatewayError {
+  return new GatewayError('coordinator_suspended', {
+    detail: 'The session with the coordinator was lost before the break could fence anybody: the lease is lost with it, and was not broken.',
+    members: {
+      ...about,
+      lease_refs: leases.map(({ leaseRef }) => leaseRef),
+      operation_id: leases[0]?.decided?.abandoned?.end.operationId ?? null,
+    },
+    retryAfterMs: 1_000,
+  });
 }
 
 /** The journal may have the grant, and then the lease is held after the next start: whoever asked for it can ask again, and give it back. */

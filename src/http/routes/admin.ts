@@ -47,8 +47,8 @@ const GRACE_RUNS = 'The grace period runs, also over a restart. GET /v1/operatio
 const SAFE_AGAIN =
   'A break with lease_refs may be sent again whatever became of it; one without is of whoever holds the lock by then, so after an answer that did not arrive look first. With lease_refs of leases that ended otherwise it is 409 lease_not_held.';
 
-const NOBODY_HOLDS =
-  'A 404 not_found says that there is no lease to break. Where a program with a lock recipe of its own holds at the coordinator, its node is in the detail, and the first of such nodes are in foreign_contenders. Where the gateway cannot know who holds, it is 503, as GET /v1/locks/{volume}/{path} is then.';
+const NOTHING_BROKEN =
+  'A 404 not_found says that there is no lease to break. Where a program with a lock recipe of its own holds at the coordinator, its node is in the detail, and the first of such nodes are in foreign_contenders. Where the gateway cannot know who holds, it is 503, as GET /v1/locks/{volume}/{path} is then. A 503 coordinator_suspended with lease_refs: the session with the coordinator was lost before the break could fence anybody; these leases are lost, and its operation is aborted.';
 
 /** What administrators see and may do. */
 export function adminRoutes(app: TypedApp, options: RouteOptions): void {
@@ -65,7 +65,7 @@ function lockAdministration(app: TypedApp, { deps }: RouteOptions): void {
       schema: {
         tags: ['admin'],
         summary: 'End somebody’s lease: fences first',
-        description: `${END_IN_DOUBT} ${SAFE_AGAIN} ${NOBODY_HOLDS}`,
+        description: `${END_IN_DOUBT} ${SAFE_AGAIN} ${NOTHING_BROKEN}`,
         body: BreakBody,
         response: answers({ 200: { description: 'Broken', schema: BreakAnswer }, 202: { description: GRACE_RUNS, schema: BreakAnswer } }, [
           ...CHANGE_CODES,

@@ -30,6 +30,11 @@ export class NodeLines<C extends Claim> {
     return [...this.#byKey.values()];
   }
 
+  /** Those of the present session: a line of one that is lost mints no number any more. */
+  present(lines: readonly NodeLine<C>[]): readonly NodeLine<C>[] {
+    return lines.filter((line) => this.#byKey.get(line.entry.resource.key) === line);
+  }
+
   make(host: NodeLineHost<C>, resource: Resource): NodeLine<C> {
     this.#made += 1;
     const line = new NodeLine<C>(host, new ResourceEntry<C>(this.#made, resource), znodePath(resource, this.#root), this.#known);

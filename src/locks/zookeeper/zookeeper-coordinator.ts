@@ -105,11 +105,11 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
   }
 
   async fence(claim: C): Promise<FencingToken> {
-    const place = this.#places.get(claim);
-    const [first] = place?.taken ?? [];
-    if (first === undefined || place === undefined) throw unavailable();
+    const taken = this.#lines.present(this.#places.get(claim)?.taken ?? []);
+    const [first] = taken;
+    if (first === undefined) throw unavailable();
     const token = this.#token(await first.fence());
-    for (const { entry } of place.taken) entry.fenced(token);
+    for (const { entry } of taken) entry.fenced(token);
     return token;
   }
 
