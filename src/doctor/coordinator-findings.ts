@@ -30,6 +30,15 @@ export function coordinatorState({ kind, state, sessionMs, proofAgeMs, reason }:
   return found;
 }
 
+const ORPHANED = 'node_orphaned';
+
+/**
+ * Whether only contact is missing to tell if such a finding stands. With a session that is lost its nodes go, too, so then there is none.
+ */
+export function isOutOfSight(findingId: string, { state }: Pick<CoordinatorReadiness, 'state'>): boolean {
+  return state === 'suspended' && findingId.startsWith(`${ORPHANED}.`);
+}
+
 /** Nodes of ours in the coordinator that nobody stands behind, and counters that come near their end. */
 export async function coordinatorNodes({ nodes, removeOrphan }: Pick<DoctorDeps, 'nodes' | 'removeOrphan'>): Promise<Diagnosis[]> {
   const found = (await nodes()).slice(0, LIMITS.doctorFindingsMax);
@@ -45,7 +54,7 @@ function orphan(found: CoordinatorNode, removeOrphan: DoctorDeps['removeOrphan']
     leaseRef: null,
     carryOut: async () => [(await removeOrphan(found)) ? `deleted ${node}` : `left ${node} alone: it is gone, or a lease stands behind it`],
   };
-  return diagnosis({ code: 'node_orphaned', severity: 'error', resource: resource.name, subject: node, evidence: { node }, remedy });
+  return diagnosis({ code: ORPHANED, severity: 'error', resource: resource.name, subject: node, evidence: { node }, remedy });
 }
 
 function counterHigh({ resource, node, changes }: CoordinatorNode): Diagnosis {

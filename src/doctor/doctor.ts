@@ -1,10 +1,10 @@
 import type { DoctorReport, FixRequest } from '../domain/administration.ts';
 import { type AuditDraft, fixDetail, recordWith } from '../domain/audit-record.ts';
 import { rfc3339 } from '../domain/clock.ts';
-import { asGatewayError, type GatewayError, refuse } from '../domain/errors.ts';
+import { asGatewayError, GatewayError, refuse } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Caller } from '../domain/principal.ts';
-import { coordinatorNodes, coordinatorState } from './coordinator-findings.ts';
+import { coordinatorNodes, coordinatorState, isOutOfSight } from './coordinator-findings.ts';
 import { aboutOf, type Diagnosis, type Remedy } from './diagnosis.ts';
 import type { DoctorDeps } from './doctor-deps.ts';
 import { foreignChanges } from './foreign-changes.ts';
@@ -47,8 +47,9 @@ export class Doctor {
 
   /**
    * Carries out the fix of a finding that stands now, or tells its steps; with `force` also one that harms a client that may be alive.
-   * Rejects with `not_found` for a finding that is gone, has no fix, or needs force, `invalid_request` for force without a reason. Audited
-   * before the answer, also when it is refused; a dry run decides nothing and leaves no record.
+   * Rejects with `not_found` for a finding that is gone, has no fix, or needs force, `coordinator_suspended` where that cannot be told,
+   * `invalid_request` for force without a reason. Audited before the answer, also when it is refused; a dry run decides nothing and leaves
+   * no record.
    */
   async fix(
     caller: Caller,
@@ -62,7 +63,7 @@ export class Doctor {
     const order = { caller, findingId, reason, found, remedy };
     const unexplained = force && reason === null;
     if (remedy === null || unexplained) {
-      const error = unexplained ? withoutReason() : noFix(found);
+      const error = unexplained ? withoutReason() : this.#noFix(findingId, found);
       if (!dryRun) await this.#refused(order, error);
       throw error;
     }
@@ -83,6 +84,11 @@ export class Doctor {
     await this.#deps.journal.commit([{ op: 'audit', record: this.#record(order, null) }]);
     this.#inDoubt.delete(order.findingId);
     return steps;
+  }
+
+  #noFix(findingId: string, found: Diagnosis | undefined): GatewayError {
+    if (found === undefined && isOutOfSight(findingId, this.#deps.coordinator())) return notSeen();
+    return refuse('not_found', whyNoFix(found), { needs_force: found?.forced != null });
   }
 
   #remember({ findingId, found, remedy }: Order): void {
@@ -161,8 +167,11 @@ function withoutReason(): GatewayError {
   return refuse('invalid_request', 'Who forces a fix says why.', { field: 'reason' });
 }
 
-function noFix(found: Diagnosis | undefined): GatewayError {
-  return refuse('not_found', whyNoFix(found), { needs_force: found?.forced != null });
+function notSeen(): GatewayError {
+  return new GatewayError('coordinator_suspended', {
+    detail: 'There is no contact with the coordinator at the moment, so whether there is such a finding is not known.',
+    retryAfterMs: 1_000,
+  });
 }
 
 function whyNoFix(found: Diagnosis | undefined): string {
