@@ -14,7 +14,12 @@ export interface CommandUnderLease {
   readonly environment: Environment;
   /** Between SIGTERM and SIGKILL, at most. */
   readonly graceMs: number;
+  /** With the grace in it. */
+  readonly marginMs: number;
 }
+
+/** Of what is left of a lease when it counts as lost, kept for SIGKILL itself, at most. */
+const FOR_SIGKILL = 1 / 4;
 
 /** How the command ended. `lost`: it was ended, or had ended, when the lease was over; its own code counts no more. */
 export interface CommandEnd {
@@ -27,7 +32,7 @@ export interface CommandEnd {
  * the lease has the grace in it), so the command is gone before somebody else can be granted the resource, even when nobody can be asked.
  */
 export async function runUnderLease(context: CommandContext, run: CommandUnderLease): Promise<CommandEnd> {
-  const { lease, command, args, environment, graceMs } = run;
+  const { lease, command, args, environment } = run;
   const lost = new Promise<'lost'>((resolve) => {
     const told = (): void => resolve('lost');
     if (lease.signal.aborted) told();
@@ -40,7 +45,7 @@ export async function runUnderLease(context: CommandContext, run: CommandUnderLe
     signals.to(group);
     const first = await Promise.race([group.ended, lost]);
     if (first !== 'lost' && lease.state !== 'lost') return { code: first, lost: false };
-    const leftMs = graceOf(lease, graceMs);
+    const leftMs = graceOf(run);
     const line = lossLine(lease, leftMs());
     // The command first: a write to a terminal that stands still (Ctrl-S) or a pipe that nobody reads would hold up SIGKILL.
     const ended = await group.end(leftMs);
@@ -56,10 +61,14 @@ export async function runUnderLease(context: CommandContext, run: CommandUnderLe
   }
 }
 
-/** What is left of the grace: nothing when the lease may be over at the gateway, as after a sleep of this machine, or a stop of ours. */
-function graceOf(lease: LeaseHandle, graceMs: number): () => number {
+/**
+ * What is left of the grace: nothing when the lease may be over at the gateway, as after a sleep of this machine, or a stop of ours; and less than
+ * was asked for where the gateway could promise less than grace and margin.
+ */
+function graceOf({ lease, graceMs, marginMs }: CommandUnderLease): () => number {
   const deadlineMs = performance.now() + graceMs;
-  return () => Math.max(0, Math.min(deadlineMs - performance.now(), lease.keptForMs));
+  const forKillMs = Math.min(marginMs - graceMs, lease.keptForMs * FOR_SIGKILL);
+  return () => Math.max(0, Math.min(deadlineMs - performance.now(), lease.keptForMs - forKillMs));
 }
 
 function lossLine(lease: LeaseHandle, graceMs: number): string {

@@ -76,8 +76,8 @@ async function edit(context: CommandContext, { lease, copy, argv, flags }: Edit)
   if (!(await interruptible((signal) => copy.fetch(signal)))) return stillChanges(context, copy);
   const [command = '', ...args] = argv.map((word) => word.replaceAll(PLACE, copy.path));
   const environment = { ...clientEnvironment(context.environment, flags), ...leaseVariables(lease, copy.resource) };
-  const { graceMs } = leaseTimes(flags);
-  const { code, lost } = await runUnderLease(context, { lease, command, args, environment, graceMs });
+  const { graceMs, marginMs } = leaseTimes(flags);
+  const { code, lost } = await runUnderLease(context, { lease, command, args, environment, graceMs, marginMs });
   const now = await copy.look();
   if (lost) return leaseLost(context, copy, now === 'changed' ? copy.path : null);
   if (code !== EXIT.ok) {

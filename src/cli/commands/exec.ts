@@ -38,14 +38,14 @@ const CONFIRM_MS_MAX = 1_000;
  */
 export async function execUnderLock(context: CommandContext, argv: readonly string[], flags: ExecFlags): Promise<number> {
   const [command = '', ...args] = argv;
-  const { graceMs } = leaseTimes(flags);
+  const { graceMs, marginMs } = leaseTimes(flags);
   sayWithoutWaiting();
   const client = await openClient(context.environment, flags, { onEvent: tellsOfBreak(context) });
   let reached = true;
   try {
     const lease = await takeLease(client, flags.lock, flags);
     const environment = { ...clientEnvironment(context.environment, flags), ...leaseVariables(lease, flags.lock) };
-    const { code, lost } = await runUnderLease(context, { lease, command, args, environment, graceMs });
+    const { code, lost } = await runUnderLease(context, { lease, command, args, environment, graceMs, marginMs });
     if (lost) {
       reached = isReached(lease);
       return code;
