@@ -146,6 +146,7 @@ export interface Session {
 }
 
 export interface Heartbeat {
+  /** How long what the session holds lives from now on; over ZooKeeper at most as long as the coordinator’s proof goes */
   readonly expires_in_ms: number;
   readonly lost: readonly string[];
 }

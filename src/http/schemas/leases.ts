@@ -133,7 +133,9 @@ export const Session = Type.Object(
 );
 export const Heartbeat = Type.Object(
   {
-    expires_in_ms: Type.Integer(),
+    expires_in_ms: Type.Integer({
+      description: 'How long what the session holds lives from now on; over ZooKeeper at most as long as the coordinator’s proof goes',
+    }),
     lost: Type.Array(
       Type.String({
         description: 'Leases and waits of the session that ended within the hour without the doing of its client, again with every heartbeat',
