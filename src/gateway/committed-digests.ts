@@ -3,12 +3,13 @@ import { etagOf } from '../domain/file-facts.ts';
 import type { Journal } from '../domain/journal.ts';
 import type { KnownDigests } from '../domain/known-digests.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { rememberNewest } from '../domain/remember-newest.ts';
 import type { Resource } from '../domain/resource.ts';
 
 /** The digests of our own commits, by version: remembered when a file is committed, else looked up in the audit log once. */
 export class CommittedDigests implements KnownDigests {
   readonly #journal: Journal;
-  /** Insertion order is age; `null`: looked up, not ours. */
+  /** `null`: looked up, not ours. */
   readonly #known = new Map<string, string | null>();
 
   constructor(journal: Journal) {
@@ -36,10 +37,6 @@ export class CommittedDigests implements KnownDigests {
   }
 
   #remember(version: string, digest: string | null): void {
-    this.#known.delete(version);
-    this.#known.set(version, digest);
-    if (this.#known.size <= LIMITS.digestCacheMax) return;
-    const [oldest] = this.#known.keys();
-    if (oldest !== undefined) this.#known.delete(oldest);
+    rememberNewest(this.#known, version, digest, LIMITS.digestCacheMax);
   }
 }

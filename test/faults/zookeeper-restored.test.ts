@@ -51,6 +51,25 @@ async function experienced(name: string): Promise<{ gateway: ZooKeeperGateway; l
   return { gateway, lease };
 }
 
+/** One that went on for a while after what the ensemble knows was copied. */
+async function beyondACopy(name: string): Promise<{ gateway: ZooKeeperGateway; lease: HeldLease; putBack: () => Promise<void> }> {
+  const { gateway, lease: earlier } = await experienced(name);
+  const kept = `${zookeeper.servers[0]?.directory}-kept`;
+  onTestFinished(() => rmSync(kept, { recursive: true, force: true }));
+  await zookeeper.whileStopped(([directory = '']) => cpSync(join(directory, KNOWN), kept, { recursive: true }));
+  await gateway.put(name, 'before', earlier, 60_000);
+  for (let n = 0; n < 20; n += 1) await gateway.release(await gateway.acquire(`v/name-${n}`));
+  await gateway.release(earlier);
+  const lease = await gateway.acquire(name);
+  await gateway.put(name, 'before', lease);
+  const putBack = (): Promise<void> =>
+    zookeeper.whileStopped(([place = '']) => {
+      forget([place]);
+      cpSync(kept, join(place, KNOWN), { recursive: true });
+    });
+  return { gateway, lease, putBack };
+}
+
 async function refusesUntilRebase(gateway: ZooKeeperGateway, name: string, lease: HeldLease): Promise<void> {
   await gateway.inState('connected');
   const refused = await until(async () => {
@@ -77,40 +96,18 @@ describe('an ensemble that does not know what it knew', () => {
   });
 
   it('because an older state was put back, found by a gateway that starts: the same', async () => {
-    const { gateway: first, lease: earlier } = await experienced('v/back');
-    const kept = `${zookeeper.servers[0]?.directory}-kept`;
-    onTestFinished(() => rmSync(kept, { recursive: true, force: true }));
-    await zookeeper.whileStopped(([directory = '']) => cpSync(join(directory, KNOWN), kept, { recursive: true }));
-    await first.put('v/back', 'before', earlier, 60_000);
-    for (let n = 0; n < 20; n += 1) await first.release(await first.acquire(`v/name-${n}`));
-    await first.release(earlier);
-    const lease = await first.acquire('v/back');
-    await first.put('v/back', 'before', lease);
+    const { gateway: first, lease, putBack } = await beyondACopy('v/back');
     const { directory } = first.process;
     await first.process.stop();
-    await zookeeper.whileStopped(([place = '']) => {
-      forget([place]);
-      cpSync(kept, join(place, KNOWN), { recursive: true });
-    });
+    await putBack();
     // A session of the state that was put back may still have the volume for a while.
     const next = await until(() => start(directory).catch(() => null));
     await refusesUntilRebase(next, 'v/back', lease);
   });
 
   it('because an older state was put back under a running gateway, whose session is in it: the same', async () => {
-    const { gateway, lease: earlier } = await experienced('v/under');
-    const kept = `${zookeeper.servers[0]?.directory}-kept`;
-    onTestFinished(() => rmSync(kept, { recursive: true, force: true }));
-    await zookeeper.whileStopped(([directory = '']) => cpSync(join(directory, KNOWN), kept, { recursive: true }));
-    await gateway.put('v/under', 'before', earlier, 60_000);
-    for (let n = 0; n < 20; n += 1) await gateway.release(await gateway.acquire(`v/name-${n}`));
-    await gateway.release(earlier);
-    const lease = await gateway.acquire('v/under');
-    await gateway.put('v/under', 'before', lease);
-    await zookeeper.whileStopped(([place = '']) => {
-      forget([place]);
-      cpSync(kept, join(place, KNOWN), { recursive: true });
-    });
+    const { gateway, lease, putBack } = await beyondACopy('v/under');
+    await putBack();
     // Whatever is granted meanwhile has a number above all of before.
     const refused = await until(async () => {
       const answer = await gateway.put('v/other', 'x', null, 0);

@@ -45,11 +45,6 @@ export function faultsOf(world: World, options: WorldOptions): World[] {
         one.phase = 'find';
       }, i);
     }
-    if (process.phase === 'justify') {
-      fault((_, one) => {
-        one.phase = 'find';
-      }, i);
-    }
     if (process.phase === 'set' || process.phase === 'undo') {
       fault((next, one) => {
         commit(next, one);
@@ -61,12 +56,9 @@ export function faultsOf(world: World, options: WorldOptions): World[] {
         if (one.node !== null && next.children.includes(one.node)) touch(next, one.node);
         one.phase = 'look';
       }, i);
-      fault((_, one) => {
-        one.phase = 'look';
-      }, i);
     }
     // Never carried out; or what the check after the grant found is not known: it is looked again.
-    if (process.phase === 'set' || process.phase === 'check' || process.phase === 'undo') {
+    if (['set', 'check', 'undo', 'touch'].includes(process.phase)) {
       fault((_, one) => {
         one.phase = 'look';
       }, i);

@@ -1,4 +1,5 @@
 import { LIMITS } from '../../domain/limits.ts';
+import { rememberNewest } from '../../domain/remember-newest.ts';
 import { SEQUENCE_RENEW } from './lock-node.ts';
 import { FREE, type Versioned } from './resource-node.ts';
 import type { ZkStat } from './zk-client.ts';
@@ -48,11 +49,6 @@ export class KnownNodes {
   }
 
   #note(path: string, expected: Expected | null): void {
-    // The newest last.
-    this.#paths.delete(path);
-    this.#paths.set(path, expected);
-    if (this.#paths.size <= LIMITS.zookeeperKnownNodesMax) return;
-    const [oldest] = this.#paths.keys();
-    if (oldest !== undefined) this.#paths.delete(oldest);
+    rememberNewest(this.#paths, path, expected, LIMITS.zookeeperKnownNodesMax);
   }
 }
