@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { AnswersTogether } from './answers-together.ts';
-import type { FromChild, SessionOrder, ToChild } from './child-protocol.ts';
+import type { CallOrder, FromChild, SessionOrder, ToChild } from './child-protocol.ts';
 import { LineChannel } from './line-channel.ts';
 import { loadNative, type NativeClient } from './native-binding.ts';
 import { NativeSession } from './native-session.ts';
@@ -16,7 +16,7 @@ const RESOLVE_AGAIN_MS = 1_000;
 /** Until a session says how long. */
 const PERMIT_MS = 5_000;
 /** How long an answer waits for others at most. */
-const MOMENT_MS = 1;
+const MOMENT_MS = 2;
 
 let create: (() => NativeClient) | null = null;
 let session: NativeSession | null = null;
@@ -32,10 +32,11 @@ const channel = new LineChannel<FromChild, ToChild>(new Socket({ fd: GATEWAY_FD,
   onClose: end,
 });
 
-const answers = new AnswersTogether(
-  (message) => channel.send(message),
-  (flush) => setTimeout(flush, MOMENT_MS),
-);
+const answers = new AnswersTogether({
+  send: (message) => channel.send(message),
+  afterMoment: (flush) => setTimeout(flush, MOMENT_MS),
+  afterTurn: (end) => process.nextTick(end),
+});
 
 // A signal to the whole group (Ctrl-C, a stop of the unit) is for the gateway: it still needs the session to drain.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
@@ -58,7 +59,7 @@ function receive(message: ToChild): void {
     case 'call': {
       const { id } = message;
       if (session !== null) {
-        answers.asked();
+        answers.asked(id, isChange(message));
         session.call(id, message);
       } else channel.send({ kind: 'failure', id, failure: 'unknown', detail: 'no connection yet' });
       return;
@@ -67,6 +68,11 @@ function receive(message: ToChild): void {
       if (session !== null) session.close();
       else channel.send({ kind: 'closed' });
   }
+}
+
+/** What the servers have to agree on. */
+function isChange({ op }: CallOrder): boolean {
+  return op === 'create' || op === 'set' || op === 'remove';
 }
 
 async function load(): Promise<void> {

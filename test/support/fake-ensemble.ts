@@ -197,6 +197,15 @@ export class FakeZk implements ZkClient {
     });
   }
 
+  /** From now on what is asked is carried out, and answered when that is called. */
+  holdReplies(): () => void {
+    let answer = (): void => undefined;
+    this.replies = new Promise((resolve) => {
+      answer = resolve;
+    });
+    return answer;
+  }
+
   /** The reply of the next call of this kind is lost with the connection: it was carried out. */
   loseReply(call: Call): void {
     this.#lose = call;
@@ -223,7 +232,7 @@ export class FakeZk implements ZkClient {
     if (this.state !== 'connected') throw failure('unknown');
     this.counts.set(call, (this.counts.get(call) ?? 0) + 1);
     const connection = this.#connection;
-    const result = work();
+    const answer = answerOf(work);
     if (this.#lose === call) {
       this.#lose = null;
       this.cut();
@@ -231,13 +240,25 @@ export class FakeZk implements ZkClient {
       throw failure('unknown');
     }
     await this.replies;
-    return { ...result, connection };
+    return { ...answer(), connection };
   }
 
   #become(state: ZkSessionState): void {
     if (this.state === state) return;
     this.state = state;
     for (const listener of this.#stateListeners) listener(state);
+  }
+}
+
+/** Carried out now; what came of it, a refusal too, is told later. */
+function answerOf<T>(work: () => T): () => T {
+  try {
+    const result = work();
+    return () => result;
+  } catch (thrown) {
+    return () => {
+      throw thrown;
+    };
   }
 }
 

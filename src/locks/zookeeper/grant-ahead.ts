@@ -57,6 +57,11 @@ export function isDue<C extends Claim>(state: NodeState, children: readonly Chil
 /** The only one of ours, who has just come; `null` when there is none. */
 export function newcomer<C extends Claim>(stands: ReadonlyMap<string, Stand<C>>): Stand<C> | null {
   const [stand] = stands.values();
-  if (stand === undefined || stands.size > 1) return null;
-  return stand.phase === 'joining' && stand.child === null && !stand.doubtful && stand.claim.isLive() ? stand : null;
+  if (stand === undefined || stand.child !== null || stand.doubtful) return null;
+  return isAlone(stands, stand) ? stand : null;
+}
+
+/** Whether it is still the only one, and wants nothing but to be let in. */
+export function isAlone<C extends Claim>(stands: ReadonlyMap<string, Stand<C>>, stand: Stand<C>): boolean {
+  return stands.size === 1 && stands.get(stand.claim.leaseRef) === stand && stand.phase === 'joining' && stand.claim.isLive();
 }

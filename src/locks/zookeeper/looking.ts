@@ -1,11 +1,12 @@
 import type { Claim } from '../coordinator.ts';
 import type { ResourceEntry } from '../embedded/resource-entry.ts';
 import type { Children } from './children.ts';
-import { expectedAt, grantAhead, isDue, newcomer } from './grant-ahead.ts';
-import type { Expected, KnownNodes } from './known-nodes.ts';
+import { expectedAt, grantAhead, isAlone, isDue, newcomer } from './grant-ahead.ts';
+import type { KnownNodes } from './known-nodes.ts';
 import { lookAt, type View } from './node-look.ts';
 import type { NodeLineHost, Stand } from './stand.ts';
 import { childless, keptChildren, queued } from './stands.ts';
+import type { Granted, Refused } from './version-checked.ts';
 
 export interface LookingParts<C extends Claim> {
   readonly host: NodeLineHost<C>;
@@ -51,14 +52,14 @@ export class Looking<C extends Claim> {
       this.#doubt = false;
     }
     const granting = host.mayGrant(entry) && (queued(stands.values()).length > 0 || entry.upgrader !== null);
-    const ahead = granting && onlyGrants() ? await this.#expectedByNewcomer() : null;
+    const stand = granting && onlyGrants() ? newcomer(stands) : null;
     return lookAt(
       host.client,
       path,
       children,
       childless(stands.values()),
       granting ? () => host.titles.incarnations() : null,
-      ahead === null ? null : () => grantAhead(host.client, path, ahead.expected, ahead.stand),
+      stand === null ? null : this.#grantAhead(stand),
     );
   }
 
@@ -76,11 +77,14 @@ export class Looking<C extends Claim> {
     return isDue(view.state, children, stand) && (await this.isCleared(view));
   }
 
-  async #expectedByNewcomer(): Promise<{ readonly stand: Stand<C>; readonly expected: Expected } | null> {
+  /** What the node is expected to have is asked for before anything of this look is; the grant goes behind the rest of it. */
+  #grantAhead(stand: Stand<C>): () => Promise<Granted | Refused | null> {
     const { host, entry, path, known, stands } = this.#parts;
-    const expected = newcomer(stands) === null ? null : await expectedAt(host.client, path, known);
-    // Whoever it was may have left meanwhile, or others may have come.
-    const stand = expected === null ? null : newcomer(stands);
-    return expected === null || stand === null || !host.mayGrant(entry) ? null : { stand, expected };
+    const asked = expectedAt(host.client, path, known);
+    return async () => {
+      const expected = await asked;
+      // Whoever it was may have left meanwhile, or others may have come.
+      return expected !== null && isAlone(stands, stand) && host.mayGrant(entry) ? grantAhead(host.client, path, expected, stand) : 'refused';
+    };
   }
 }

@@ -4,22 +4,31 @@ import type { FromChild } from '../../../src/zookeeper/child-protocol.ts';
 
 let sent: FromChild[];
 let moments: (() => void)[];
+let turns: (() => void)[];
 let answers: AnswersTogether;
 beforeEach(() => {
   sent = [];
   moments = [];
-  answers = new AnswersTogether(
-    (message) => sent.push(message),
-    (flush) => moments.push(flush),
-  );
+  turns = [];
+  answers = new AnswersTogether({
+    send: (message) => sent.push(message),
+    afterMoment: (flush) => moments.push(flush),
+    afterTurn: (end) => turns.push(end),
+  });
 });
+
+/** Requests that arrive together. */
+function asked(...requests: readonly (readonly [id: number, kind: 'read' | 'change'])[]): void {
+  for (const [id, kind] of requests) answers.asked(id, kind === 'change');
+  for (const end of turns.splice(0)) end();
+}
 
 const answer = (id: number): FromChild => ({ kind: 'answer', id, result: {} });
 const failure = (id: number): FromChild => ({ kind: 'failure', id, failure: 'unknown', detail: 'lost' });
 
 describe('answers of the ensemble on their way to the gateway', () => {
   it('wait for the last one that was asked for, whether it says yes or no, and keep their order', () => {
-    for (let n = 0; n < 3; n += 1) answers.asked();
+    asked([1, 'change'], [2, 'read'], [3, 'change']);
     answers.say(answer(1));
     answers.say(failure(2));
     expect(sent).toEqual([]);
@@ -27,9 +36,26 @@ describe('answers of the ensemble on their way to the gateway', () => {
     expect(sent).toEqual([answer(1), failure(2), answer(3)]);
   });
 
+  it('do not wait for what was asked later', () => {
+    asked([1, 'change'], [2, 'read']);
+    asked([3, 'change']);
+    answers.say(answer(1));
+    answers.say(answer(2));
+    expect(sent).toEqual([answer(1), answer(2)]);
+  });
+
+  it('do not wait for a commit when they were asked for before any change', () => {
+    asked([1, 'read'], [2, 'change'], [3, 'read']);
+    answers.say(answer(1));
+    expect(sent).toEqual([answer(1)]);
+    answers.say(answer(2));
+    expect(sent).toHaveLength(1);
+    answers.say(answer(3));
+    expect(sent).toHaveLength(3);
+  });
+
   it('wait for a moment only', () => {
-    answers.asked();
-    answers.asked();
+    asked([1, 'read'], [2, 'read']);
     answers.say(answer(1));
     expect(moments).toHaveLength(1);
     moments[0]?.();
@@ -39,8 +65,7 @@ describe('answers of the ensemble on their way to the gateway', () => {
   });
 
   it('go before anything else that is said', () => {
-    answers.asked();
-    answers.asked();
+    asked([1, 'read'], [2, 'read']);
     answers.say(answer(1));
     answers.say({ kind: 'watch', path: '/a' });
     expect(sent).toEqual([answer(1), { kind: 'watch', path: '/a' }]);
@@ -49,9 +74,9 @@ describe('answers of the ensemble on their way to the gateway', () => {
   it.each([{ kind: 'disconnected' }, { kind: 'connected', session: { id: '0x1', password: '', timeoutMs: 1 } }] as const)(
     'wait for none that an old connection was asked for ($kind)',
     (news) => {
-      answers.asked();
+      answers.asked(1, false);
       answers.say(news);
-      answers.asked();
+      answers.asked(2, false);
       answers.say(answer(2));
       expect(sent).toEqual([news, answer(2)]);
     },

@@ -21,15 +21,6 @@ async function cycle(): Promise<string> {
   return tokenOf(lease).toString();
 }
 
-/** From now on the ensemble does what it is asked, and answers when that is called. */
-function holdReplies(): () => void {
-  let answer = (): void => undefined;
-  lab.client.replies = new Promise((resolve) => {
-    answer = resolve;
-  });
-  return answer;
-}
-
 /** What the ensemble is asked meanwhile. */
 async function asked(work: () => Promise<unknown>): Promise<Record<string, number>> {
   lab.client.counts.clear();
@@ -49,16 +40,24 @@ describe('what a lease that nobody else wants asks of the ensemble', () => {
 
   it('is all sent before the first answer is there, the grant with its child, and the child’s end with that of the grant', async () => {
     await cycle();
-    let answer = holdReplies();
+    let answer = lab.client.holdReplies();
     const acquired = lab.acquire(A, { ttlMs: 600_000 });
     expect(await asked(() => settle())).toEqual({ create: 1, get: 1, children: 2, set: 1, exists: 1 });
     answer();
     const lease = await acquired;
     expect(BigInt(tokenOf(lease))).toBe(lab.ensemble.stat(NODE).mzxid);
-    answer = holdReplies();
+    answer = lab.client.holdReplies();
     expect(await asked(async () => [await lab.release(lease.leaseId), await settle()])).toEqual({ set: 1, remove: 1 });
     answer();
     expect(lab.ensemble.children(NODE)).toEqual([]);
+  });
+
+  it('is all but the grant on a name never seen, which follows when the read has said that nobody was there', async () => {
+    const answer = lab.client.holdReplies();
+    const acquired = lab.acquire(A, { ttlMs: 600_000 });
+    expect(await asked(() => settle())).toEqual({ create: 2, get: 2, children: 2 });
+    const granted = await asked(async () => [answer(), await acquired]);
+    expect(granted).toEqual({ set: 1, exists: 1 });
   });
 
   it('is the node again when somebody removed it', async () => {

@@ -77,6 +77,17 @@ describe('a grant that is sent before anybody has looked', () => {
     expect(lab.ensemble.nodes.get('/locks/vol/b')?.data).toBe(data);
   });
 
+  it('of a name never seen is refused by a node that another program wrote to while the read was on its way', async () => {
+    const answer = lab.client.holdReplies();
+    const ours = lab.acquire(resource('b'), { waitMs: 0 });
+    await settle();
+    const data = Buffer.from('of somebody else');
+    lab.ensemble.set('/locks/vol/b', data, 0);
+    answer();
+    await expect(lab.during(ours, 2_000)).rejects.toMatchObject({ code: 'coordinator_unavailable' });
+    expect(lab.ensemble.nodes.get('/locks/vol/b')?.data).toBe(data);
+  });
+
   it('is told to nobody while something of a dead incarnation is on the volume', async () => {
     lab.cleared = false;
     const ours = lab.acquire(A, { waitMs: 60_000 });
@@ -92,10 +103,7 @@ describe('a grant that is sent before anybody has looked', () => {
   });
 
   it('is taken back when its client has gone before the answer was there', async () => {
-    let answer = (): void => undefined;
-    lab.client.replies = new Promise((resolve) => {
-      answer = resolve;
-    });
+    const answer = lab.client.holdReplies();
     const gone = new AbortController();
     const ours = lab.acquire(A, { waitMs: 60_000 }, undefined, gone.signal);
     await settle();

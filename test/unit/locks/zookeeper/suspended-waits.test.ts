@@ -22,20 +22,11 @@ function watched(work: Promise<unknown>): Promise<unknown> {
   return work.catch((thrown: unknown) => thrown);
 }
 
-/** The servers carry out what is asked, and no reply comes before the returned function is called. */
-function silenced(lab: ZookeeperLab): () => void {
-  let mend = (): void => undefined;
-  lab.client.replies = new Promise((resolve) => {
-    mend = resolve;
-  });
-  return mend;
-}
-
 it.each([60_000, null])(
   'an acquire whose whole wait runs out before anybody has looked is not told that somebody holds (wait_ms %s)',
   async (waitMs) => {
     const lab = new ZookeeperLab();
-    silenced(lab);
+    lab.client.holdReplies();
     expect(await lab.during(acquire(lab, { waitMs, maxWaitMs: 1_000 }), 2_000)).toMatchObject(SUSPENDED);
   },
 );
@@ -51,7 +42,7 @@ describe('a write without a token whose wait runs out', () => {
     lab.reconnect();
     await lab.release(held.leaseId);
     await settle();
-    silenced(lab);
+    lab.client.holdReplies();
     const onFree = write(lab, 2_000);
     await settle();
     lab.suspend();
@@ -60,7 +51,7 @@ describe('a write without a token whose wait runs out', () => {
 
   it('before anybody has looked is not told that somebody holds', async () => {
     const lab = new ZookeeperLab();
-    silenced(lab);
+    lab.client.holdReplies();
     expect(await lab.during(write(lab, 500), 1_000)).toMatchObject(SUSPENDED);
   });
 
@@ -85,7 +76,7 @@ describe('a write without a token whose wait runs out', () => {
 describe('a try that nobody has looked at when contact is lost', () => {
   it('is answered at once, and leaves no child behind', async () => {
     const lab = new ZookeeperLab();
-    const mend = silenced(lab);
+    const mend = lab.client.holdReplies();
     const tries = Promise.all([acquire(lab, { waitMs: 0 }), write(lab, 0)]);
     await settle();
     expect(lab.ensemble.children(NODE)).not.toHaveLength(0);
@@ -102,7 +93,7 @@ describe('a try that nobody has looked at when contact is lost', () => {
   it('does not take the place of who waits with the same lease', async () => {
     const lab = new ZookeeperLab();
     const { sessionId } = await lab.locks.service.createSession(ann, { ttlMs: null, clientId: null });
-    const mend = silenced(lab);
+    const mend = lab.client.holdReplies();
     const first = acquire(lab, { waitMs: 0, sessionId });
     const second = acquire(lab, { waitMs: 60_000, sessionId });
     await settle();
@@ -117,7 +108,7 @@ describe('a try that nobody has looked at when contact is lost', () => {
 describe('who waits with a limit when contact is lost', () => {
   it('keeps its place, and gets the lock when the same session is proven again', async () => {
     const lab = new ZookeeperLab();
-    const mend = silenced(lab);
+    const mend = lab.client.holdReplies();
     const waits = [acquire(lab, { waitMs: 60_000 }), acquire(lab, { waitMs: null }), write(lab, 60_000)];
     await settle();
     const standing = lab.ensemble.children(NODE);
@@ -132,7 +123,7 @@ describe('who waits with a limit when contact is lost', () => {
 
   it('and has no place that it could be told of is refused when the wait runs out', async () => {
     const lab = new ZookeeperLab();
-    const mend = silenced(lab);
+    const mend = lab.client.holdReplies();
     const wait = acquire(lab, { waitMs: 2_000 });
     await settle();
     lab.suspend();
@@ -179,7 +170,7 @@ describe('an acquire that LOST ends', () => {
 
   it.each([0, 60_000, null])('is told that there was no contact (wait_ms %s), in its record as well', async (waitMs) => {
     const lab = new ZookeeperLab();
-    silenced(lab);
+    lab.client.holdReplies();
     const ends = acquire(lab, { waitMs });
     await settle();
     lab.lose();
