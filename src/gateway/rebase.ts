@@ -35,14 +35,15 @@ export interface RebaseDeps {
 }
 
 /**
- * Every volume is cleared of older incarnations, every lease ended, every token so far void. Rejects with `volume_unavailable`
+ * Every volume that is not another gateway's is cleared of older incarnations, every lease ended, every token so far void there. Rejects with `volume_unavailable`
  * when a volume does not open; nothing was rebased then, and it may be asked again.
  */
 export async function rebaseFences(deps: RebaseDeps, caller: Caller | null, reason: string): Promise<RebaseReport> {
-  const concerned = deps.volumes.filter((volume) => hasStamp(volume) && !volume.ownedByAnother);
+  const ours = deps.volumes.filter(({ ownedByAnother }) => !ownedByAnother);
+  const concerned = ours.filter(hasStamp);
   for (const volume of concerned) await volume.restart('rebase');
   const base = nextBase(deps);
-  const names = deps.volumes.map(({ name }) => name);
+  const names = ours.map(({ name }) => name);
   await deps.locks.rebase(base);
   await deps.journal.commit([
     ...floorOps(names, base),

@@ -170,7 +170,7 @@ describe('what ends a start also when it has waited', () => {
     link.mend();
     const { code, stderr } = await gateway.ended();
     expect([code, stderr]).toEqual([1, expect.stringMatching(ONE_LINE)]);
-    expect(stderr).toMatch(/not authenticated/);
+    expect(stderr).toMatch(/The coordinator refused: this gateway has no right/);
     expect(readdirSync(join(directory, 'v'))).toEqual(['a.txt']);
   });
 

@@ -1,4 +1,8 @@
 import { GatewayError } from '../../domain/errors.ts';
+import { failedWith } from './zk-nodes.ts';
+
+const NO_RIGHT =
+  'The coordinator refused: this gateway has no right to the nodes of the lock root, with the credentials that it was given or with none.';
 
 export function suspended(): GatewayError {
   return new GatewayError('coordinator_suspended', { detail: 'There is no contact with the coordinator at the moment.', retryAfterMs: 1_000 });
@@ -14,4 +18,11 @@ export function notOwned(volume: string): GatewayError {
 
 export function unavailable(detail = 'There is no session with the coordinator.'): GatewayError {
   return new GatewayError('coordinator_unavailable', { detail, retryAfterMs: 5_000 });
+}
+
+/** Of a call to the ensemble that failed: no answer, or one that refuses, which is something else to mend. */
+export function withoutAnswer(thrown: unknown): GatewayError {
+  if (failedWith(thrown, 'no_auth')) return unavailable(NO_RIGHT);
+  const why = thrown instanceof Error ? thrown.message : String(thrown);
+  return unavailable(failedWith(thrown, 'unknown', 'session_over') ? `The coordinator did not answer: ${why}` : `The coordinator refused: ${why}`);
 }

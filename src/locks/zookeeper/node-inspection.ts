@@ -1,6 +1,6 @@
 import type { CoordinatorNode } from '../../domain/administration.ts';
 import type { Resource } from '../../domain/resource.ts';
-import { unavailable } from './contact-refusals.ts';
+import { withoutAnswer } from './contact-refusals.ts';
 import { byArrival, type Child, parseChild, SEQUENCE_RENEW } from './lock-node.ts';
 import type { View } from './node-look.ts';
 import { type ZkClient, ZkError } from './zk-client.ts';
@@ -49,8 +49,7 @@ export async function foreignAt(client: ZkClient, path: string): Promise<readonl
     await client.sync(path);
     return foreignOf(((await orNoNode(client.children(path)))?.names ?? []).map(parseChild));
   } catch (thrown) {
-    if (!(thrown instanceof ZkError)) throw thrown;
-    throw unavailable(`The coordinator did not answer: ${thrown.message}`);
+    throw thrown instanceof ZkError ? withoutAnswer(thrown) : thrown;
   }
 }
 

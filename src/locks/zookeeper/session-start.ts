@@ -1,6 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { unavailable } from './contact-refusals.ts';
+import { withoutAnswer } from './contact-refusals.ts';
 import { type ZkClient, ZkError, type ZkSession } from './zk-client.ts';
 import { failedWith } from './zk-nodes.ts';
 
@@ -9,8 +9,7 @@ export async function answered<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (thrown) {
-    if (!(thrown instanceof ZkError)) throw thrown;
-    throw unavailable(`The coordinator did not answer: ${thrown.message}`);
+    throw thrown instanceof ZkError ? withoutAnswer(thrown) : thrown;
   }
 }
 

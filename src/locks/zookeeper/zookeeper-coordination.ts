@@ -7,7 +7,7 @@ import type { OwnerNames, VolumeTitle, VolumeTitles } from '../../domain/volume-
 import type { Coordination } from '../coordination.ts';
 import type { Lease } from '../lease-record.ts';
 import { Contact, type ContactState } from './contact.ts';
-import { suspended, unavailable } from './contact-refusals.ts';
+import { suspended, unavailable, withoutAnswer } from './contact-refusals.ts';
 import { ForwardOnly } from './forward-only.ts';
 import { raiseBase, readIdentity } from './identity.ts';
 import { Incarnations } from './incarnations.ts';
@@ -181,7 +181,7 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
         return;
       } catch (thrown) {
         if (this.#stopped) return;
-        const error = thrown instanceof GatewayError ? thrown : unavailable(`The coordinator did not answer: ${String(thrown)}`);
+        const error = thrown instanceof GatewayError ? thrown : withoutAnswer(thrown);
         if (!attempts.goOn(thrown)) throw error;
         this.#options.log(error.message);
         await new Promise<void>((resolve) => clock.after(sessionMs / 10, resolve));

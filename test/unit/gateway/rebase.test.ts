@@ -93,9 +93,10 @@ describe('fence rebase', () => {
 
   test('a lock-only volume gets a floor and has no stamp; one of another gateway is left alone', async () => {
     const { deps, log, ops } = gateway({ ceilings: { a: 5n, locks: 0n, theirs: 0n }, owned: 'theirs' });
-    await rebaseFences(deps, null, 'restored');
+    expect((await rebaseFences(deps, null, 'restored')).volumes).toEqual(['a', 'locks']);
     expect(log.filter((line) => line.startsWith('stamp') || line.startsWith('rebase'))).toEqual(['rebase a', 'stamp a 6']);
     expect(ops.filter((op) => op.op === 'meta_put' && op.name === 'floor:locks')).toHaveLength(1);
+    expect(ops.filter((op) => op.op === 'meta_put' && op.name === 'floor:theirs')).toEqual([]);
   });
 });
 
