@@ -1,3 +1,5 @@
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { TIER } from '../support/tier.ts';
 import { until } from '../support/until.ts';
@@ -200,4 +202,39 @@ describe('a gateway over three ZooKeeper servers', () => {
     zookeeper.heal();
     await gateway.process.kill();
   });
+
+  it('is found out when it was put back, though the election makes its numbers higher: who holds is lost, nobody is granted before a rebase', async () => {
+    const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}/copied`, { zookeeperSessionMs: PATIENT_SESSION_MS });
+    const reader = await gateway.acquire('v/ledger', { mode: 'shared', ttlMs: 3_600_000 });
+    const putBack = copied(zookeeper.servers);
+    // What the copy does not know.
+    expect((await gateway.post(`/v1/leases/${reader.lease_id}/convert`, { mode: 'exclusive' })).status).toBe(200);
+    await zookeeper.whileStopped(putBack);
+    const refused = await until(async () => {
+      const answer = await gateway.put('v/other', 'x', null, 0);
+      return answer.detail?.includes('rebase') === true ? answer : null;
+    });
+    expect(refused).toMatchObject({ status: 503, code: 'coordinator_unavailable' });
+    expect(await gateway.tryAcquire('v/ledger', { mode: 'shared', waitMs: 0 })).toBe(503);
+    expect(await gateway.lease(reader)).toMatchObject({ state: 'lost' });
+    const base = await gateway.rebase();
+    const next = await gateway.acquire('v/ledger', { mode: 'shared' });
+    expect(BigInt(next.fencing_token) > base).toBe(true);
+    await gateway.process.kill();
+  });
 });
+
+/** What each server has on its disk now. @returns how to put it back while they are stopped. */
+function copied(servers: TestEnsemble['servers']): () => void {
+  const copies = servers.map(({ directory }) => ({ known: join(directory, 'version-2'), kept: `${directory}-kept` }));
+  for (const { known, kept } of copies) cpSync(known, kept, { recursive: true });
+  onTestFinished(() => {
+    for (const { kept } of copies) rmSync(kept, { recursive: true, force: true });
+  });
+  return () => {
+    for (const { known, kept } of copies) {
+      rmSync(known, { recursive: true });
+      cpSync(kept, known, { recursive: true });
+    }
+  };
+}

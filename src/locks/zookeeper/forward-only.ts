@@ -1,3 +1,5 @@
+import { LIMITS } from '../../domain/limits.ts';
+import { rememberNewest } from '../../domain/remember-newest.ts';
 import {
   type ZkAnswer,
   type ZkClient,
@@ -9,16 +11,24 @@ import {
   type ZkStat,
 } from './zk-client.ts';
 
+interface Seen {
+  readonly czxid: bigint;
+  readonly version: number;
+}
+
 /**
- * What one session changes gets numbers that grow in the order in which the answers come. One that does not was committed by servers that were put
- * back from a copy, or lost the end of their log, with the session still in it. A token with such a number would fall (R2), and who held what is
- * not there any more: nothing that the session is told from then on counts.
+ * What one session changes gets numbers that grow in the order in which the answers come, and the version of a node does not fall. Where one does, servers
+ * were put back from a copy, or lost the end of their log, with the session still in it. A token with such a number would fall (R2), and who held what
+ * is not there any more: nothing that the session is told from then on counts. Versions are looked at because the numbers do not go back where servers
+ * have elected a leader since.
  */
 export class ForwardOnly implements ZkClient {
   readonly #client: ZkClient;
   readonly #onBack: (why: string) => void;
   #highest = 0n;
+  readonly #seen = new Map<string, Seen>();
 
+  /** @param onBack called with what was seen. */
   constructor(client: ZkClient, onBack: (why: string) => void) {
     this.#client = client;
     this.#onBack = onBack;
@@ -36,8 +46,18 @@ export class ForwardOnly implements ZkClient {
   onWatch(listener: (path: string) => void): void {
     this.#client.onWatch(listener);
   }
-  get(path: string, options?: { readonly watch?: boolean }): Promise<ZkData> {
-    return this.#client.get(path, options);
+
+  /** Rejects with `session_over` for a node that is older than it was, and with `unknown` where only this server says so. */
+  async get(path: string, options?: { readonly watch?: boolean }): Promise<ZkData> {
+    const answer = await this.#client.get(path, options);
+    if (!this.#isBehind(path, answer.stat)) {
+      this.#note(path, answer.stat);
+      return answer;
+    }
+    await this.#client.sync(path);
+    const { stat } = await this.#client.get(path);
+    if (this.#isBehind(path, stat)) throw this.#back(`${path} is older than it was`);
+    throw new ZkError('unknown', `get: the server lags, and told what was over of ${path}`);
   }
   exists(path: string): Promise<ZkAnswer & { readonly stat: ZkStat | null }> {
     return this.#client.exists(path);
@@ -59,16 +79,28 @@ export class ForwardOnly implements ZkClient {
   }
 
   /** Rejects with `session_over` for a change behind an earlier one. */
-  set(path: string, data: Uint8Array, version: number): Promise<ZkAnswer & { readonly stat: ZkStat }> {
-    return this.#client.set(path, data, version).then((answer) => {
-      const { mzxid } = answer.stat;
-      if (mzxid <= this.#highest) {
-        const why = `The ensemble is at ${mzxid} and was at ${this.#highest}: it was put back, and the session is given up.`;
-        this.#onBack(why);
-        throw new ZkError('session_over', why);
-      }
-      this.#highest = mzxid;
-      return answer;
-    });
+  async set(path: string, data: Uint8Array, version: number): Promise<ZkAnswer & { readonly stat: ZkStat }> {
+    const answer = await this.#client.set(path, data, version);
+    const { stat } = answer;
+    if (stat.mzxid <= this.#highest) throw this.#back(`it is at ${stat.mzxid} and was at ${this.#highest}`);
+    if (this.#isBehind(path, stat)) throw this.#back(`${path} is older than it was`);
+    this.#highest = stat.mzxid;
+    this.#note(path, stat);
+    return answer;
+  }
+
+  #isBehind(path: string, { czxid, version }: Seen): boolean {
+    const seen = this.#seen.get(path);
+    return seen !== undefined && (czxid < seen.czxid || (czxid === seen.czxid && version < seen.version));
+  }
+
+  #note(path: string, { czxid, version }: Seen): void {
+    rememberNewest(this.#seen, path, { czxid, version }, LIMITS.zookeeperKnownNodesMax);
+  }
+
+  #back(seen: string): ZkError {
+    const why = `The ensemble was put back (${seen}): the session is given up.`;
+    this.#onBack(why);
+    return new ZkError('session_over', why);
   }
 }

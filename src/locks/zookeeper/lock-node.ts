@@ -8,8 +8,8 @@ import { PASS_PER_STEP, PRIORITY_MAX } from '../order-key.ts';
 
 /** Beyond this the counter sticks, or turns negative (trap T3): such children say nothing about who came first. */
 const SEQUENCE_END = 2_147_483_647;
-/** An idle resource node past this is made anew. */
-export const SEQUENCE_RENEW = 2 ** 30;
+/** An idle resource node past this is made anew: also before its version, of which a lease takes two or more, is at its own end. */
+export const SEQUENCE_RENEW = 2 ** 29;
 
 const OWN = /^_c_([0-9a-f]{32})-([xs])([0-9])-lock-(-?[0-9]+)$/;
 const SEQUENCE = /([0-9]{10})$/;

@@ -42,8 +42,13 @@ export class TokenTrust {
     const behind = highest !== null && base + zxid <= highest;
     if (another || behind) {
       const what = another ? 'is not the one that gave the tokens so far' : 'is behind the tokens that it gave (it was rebuilt or put back)';
-      this.#reason = `The coordinator ${what}; nothing is granted until "fencegate fence rebase".`;
+      this.#distrust(what);
     } else if (this.#trusted !== coordinatorId) await this.rebased(coordinatorId);
+  }
+
+  /** Seen while a session went on. Whatever the next one finds, somebody has to say that it is meant. */
+  wentBack(): void {
+    this.#distrust('does not know what it knew (it was put back)');
   }
 
   /** From now on its tokens are above those of before. */
@@ -52,6 +57,10 @@ export class TokenTrust {
     this.#trusted = coordinatorId;
     this.#note();
     this.#reason = null;
+  }
+
+  #distrust(what: string): void {
+    this.#reason = `The coordinator ${what}; nothing is granted until "fencegate fence rebase".`;
   }
 
   #note(): void {

@@ -199,6 +199,7 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
     }
     const client: ZkClient = new ForwardOnly(open(null), (why) => {
       this.#options.log(why);
+      this.#trust.wentBack();
       if (this.#live?.client === client) this.#live.contact.lose();
     });
     await connected(client, clock, sessionMs);
