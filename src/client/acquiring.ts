@@ -148,7 +148,7 @@ export class Acquiring {
     const { lease, sentMs, fresh } = answered;
     const { clock } = this.#transport;
     const ttlMs = ttlOf(lease);
-    const untilMs = Math.max(sentMs + lease.expires_in_ms, fresh ? 0 : this.#keeper.renewedMs + ttlMs);
+    const untilMs = Math.max(sentMs + lease.expires_in_ms, fresh ? 0 : this.#keeper.vouchedUntilMs(ttlMs));
     const waitedMs = clock.monotonicMs() - sentMs;
     const isClose = untilMs - clock.monotonicMs() > ttlMs / 2 && waitedMs < holdMsOf(lease) / 4;
     if (fresh || isClose) return { lease, untilMs, askedMs: sentMs };

@@ -27,6 +27,8 @@ interface LiveSession {
   readonly ttlMs: number;
   /** Before the request was sent that the gateway answered last. */
   renewedMs: number;
+  /** How long from then on what the session holds certainly lives; 0 before the first heartbeat, which says so. */
+  vouchedMs: number;
 }
 
 /**
@@ -93,9 +95,9 @@ export class SessionKeeper {
     return this.#session?.id ?? null;
   }
 
-  /** When the last heartbeat that was answered was sent, or the session was asked for. */
-  get renewedMs(): number {
-    return this.#session?.renewedMs ?? Number.NEGATIVE_INFINITY;
+  /** Until when a lease of the session certainly lives by the last heartbeat, which promises less than `ttlMs` where the coordinator does. */
+  vouchedUntilMs(ttlMs: number): number {
+    return this.#session === null ? Number.NEGATIVE_INFINITY : this.#session.renewedMs + Math.min(ttlMs, this.#session.vouchedMs);
   }
 
   join(lease: HeldLease): void {
@@ -173,7 +175,7 @@ export class SessionKeeper {
       };
       // A session that nobody learned of holds nothing, and ends by itself.
       const made = await retrying(this.#transport, attempt, { keyed: true, signal });
-      this.#session = { id: made.session_id, ttlMs: made.ttl_ms, renewedMs: sentMs };
+      this.#session = { id: made.session_id, ttlMs: made.ttl_ms, renewedMs: sentMs, vouchedMs: 0 };
       return this.#session;
     } finally {
       this.#making = null;
@@ -253,6 +255,7 @@ export class SessionKeeper {
       const limitMs = Math.max(CLIENT_LIMITS.heartbeatMsMin, this.#everyMs() ?? 0);
       const answer = await this.#transport.json<Heartbeat>({ method: 'POST', path, limitMs });
       session.renewedMs = sentMs;
+      session.vouchedMs = answer.expires_in_ms;
       this.#failures = 0;
       const lost = new Set(answer.lost);
       for (const lease of members) if (!lost.has(lease.leaseId)) lease.renewed(sentMs, Math.min(lease.ttlMs, answer.expires_in_ms));

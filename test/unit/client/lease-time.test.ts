@@ -182,6 +182,21 @@ describe('the time of a lease', () => {
     expect((await lease).remainingMs).toBe(900);
   });
 
+  it('R16: a lock that was waited for lives for what the gateway promises, and not for its time to live', async () => {
+    const own = lab();
+    const { clock, wire, client } = own;
+    const lease = client.lease('v/a', { ttlMs: 30_000 });
+    await (await wire.next('POST /v1/sessions')).answer(201, sessionAnswer());
+    const short = { ttl_ms: 30_000, expires_in_ms: 9_000 };
+    await (await wire.next('POST /v1/leases')).answer(202, leaseAnswer({ ...short, state: 'waiting', fencing_token: null, queue_position: 1 }));
+    const poll = await wire.next('GET /v1/leases/secret?wait_ms=30000');
+    await clock.advanceAsync(10_000);
+    await (await wire.next('POST /v1/sessions/session/heartbeat')).answer(200, { expires_in_ms: 9_000, lost: [] });
+    await poll.answer(200, leaseAnswer(short));
+    await (await wire.next('POST /v1/leases/secret/renew')).answer(200, leaseAnswer(short));
+    expect((await lease).remainingMs).toBeLessThan(9_000);
+  });
+
   it('R24: a lock that ended while it was being granted is not returned', async () => {
     const own = lab();
     const { clock, wire, client } = own;
