@@ -1,5 +1,5 @@
 import { LIMITS } from '../domain/limits.ts';
-import type { ZkSession } from '../locks/zookeeper/zk-client.ts';
+import type { ZkNodeKind, ZkSession } from '../locks/zookeeper/zk-client.ts';
 import type { CallOrder, FromChild, SessionOrder, WireResult, WireStat } from './child-protocol.ts';
 import { failureOf, type NativeClient, type NativeStat, RC } from './native-binding.ts';
 
@@ -20,6 +20,8 @@ const attemptLooks = (sessionMs: number): number =>
 const IDLE = 0;
 const CONNECTED = 3;
 
+/** What a node is made as. */
+type Made = Pick<Extract<CallOrder, { op: 'create' }>, 'data' | 'node'>;
 type Say = (message: FromChild) => void;
 
 export interface NativeSessionOptions {
@@ -152,23 +154,32 @@ export class NativeSession {
    * The binding makes every node open to the world; with authentication its rights are narrowed before the node is told of. A node
    * that was there before is not ours to narrow, unless it may come from a request of ours whose answer was lost.
    */
-  #create(path: string, order: Extract<CallOrder, { op: 'create' }>, done: (rc: number, error: string, result: WireResult) => void): number {
+  #create(path: string, order: Made, done: (rc: number, error: string, result: WireResult) => void): number {
     const { auth } = this.#order;
     return this.#native.a_create(path, Buffer.from(order.data, 'base64'), FLAGS[order.node], (rc, error, made) => {
       const result = rc === RC.ok ? { path: this.#short(made) } : {};
       const doubtful = this.#doubtful.delete(path);
       if (auth === null) done(rc, error, result);
-      else if (rc === RC.ok) this.#narrow(made, (acl, why) => done(acl, why, result));
-      else if (rc === RC.nodeExists && doubtful) this.#narrow(path, () => done(rc, error, result));
+      else if (rc === RC.ok) this.#narrow(made, order.node, (acl, why) => done(acl, why, result));
+      else if (rc === RC.nodeExists && doubtful) this.#narrow(path, order.node, () => done(rc, error, result));
       else done(rc, error, result);
-      if (auth !== null && failureOf(rc) === 'unknown' && order.node !== 'ephemeral_sequential') this.#doubtful.add(path);
+      if (auth !== null) this.#noteDoubt(path, order.node, rc);
     });
   }
 
   /** Version 0: only while nobody has set the rights yet. */
-  #narrow(path: string, done: (rc: number, error: string) => void): void {
-    const rc = this.#native.a_set_acl(path, 0, CREATOR_ALL, done);
-    if (rc < 0) done(rc, 'refused by the client');
+  #narrow(path: string, node: ZkNodeKind, done: (rc: number, error: string) => void): void {
+    const narrowed = (rc: number, error: string): void => {
+      this.#noteDoubt(path, node, rc);
+      done(rc, error);
+    };
+    const rc = this.#native.a_set_acl(path, 0, CREATOR_ALL, narrowed);
+    if (rc < 0) narrowed(rc, 'refused by the client');
+  }
+
+  /** A node of ours may be there and open to all: whoever finds it narrows it. Sequential ones are never found by their name. */
+  #noteDoubt(path: string, node: ZkNodeKind, rc: number): void {
+    if (failureOf(rc) === 'unknown' && node !== 'ephemeral_sequential') this.#doubtful.add(path);
   }
 
   #onConnect(): void {
@@ -188,7 +199,7 @@ export class NativeSession {
       // It may be there, or above what we may change; a failure of another kind shows on the next connection.
       if (rc === RC.ok || rc === RC.nodeExists || failureOf(rc) === 'no_auth') this.#makeChroot(further, path);
     };
-    const rc = this.#native.a_create(path, Buffer.alloc(0), FLAGS.persistent, next);
+    const rc = this.#create(path, { data: '', node: 'persistent' }, next);
     if (rc < 0) next(rc);
   }
 
@@ -213,7 +224,8 @@ export class NativeSession {
   }
 
   #onAuth(rc: number): void {
-    if (rc !== RC.ok) this.#say({ kind: 'said', line: `the ensemble did not take the authentication (${rc})` });
+    // Whatever is no answer of a server is said by the connection, and it is sent again on the next one.
+    if (failureOf(rc) === 'no_auth') this.#say({ kind: 'said', line: `the ensemble did not take the authentication (${rc})` });
   }
 
   #onWatch(path: string): void {

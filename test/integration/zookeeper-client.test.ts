@@ -145,6 +145,19 @@ describe('the ZooKeeper client on a real server', () => {
     expect(await same.set(path, text('1'), 0)).toMatchObject({ stat: { version: 1 } });
   });
 
+  it('makes a chroot of that kind, too', async () => {
+    const chroot = `${somewhere()}/deep`;
+    const auth = 'fencegate:s3cret';
+    const { client: own } = await connected({ auth, chroot });
+    await own.create('/n', text('0'), 'persistent');
+    const { client: stranger } = await connected();
+    for (const path of [chroot, chroot.slice(0, chroot.lastIndexOf('/'))]) {
+      await expect(stranger.children(path)).rejects.toMatchObject({ failure: 'no_auth' });
+    }
+    const { client: same } = await connected({ auth, chroot });
+    expect((await same.children('/')).names).toEqual(['n']);
+  });
+
   it('leaves the rights of a node alone that somebody else made', async () => {
     const { client: stranger } = await connected();
     const { client: own } = await connected({ auth: 'fencegate:s3cret' });

@@ -161,7 +161,7 @@ export class ZookeeperCoordination implements Coordination, VolumeTitles {
 
   doubt(volume: string): string | null {
     const live = this.#live;
-    if (live === null || live.contact.state === 'lost') return 'The session with the coordinator is lost: it is not known whose the volume is now.';
+    if (live === null || live.contact.state === 'lost') return 'There is no session with the coordinator: it is not known whose the volume is now.';
     return live.titles.keeps(volume) ? null : 'It is not open yet in the present session with the coordinator.';
   }
 
