@@ -2,7 +2,7 @@ import type { CoordinatorNode } from '../../domain/administration.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { withoutAnswer } from './contact-refusals.ts';
 import { byArrival, type Child, parseChild, SEQUENCE_RENEW } from './lock-node.ts';
-import type { View } from './node-look.ts';
+import { stateOf, type View } from './node-look.ts';
 import { type ZkClient, ZkError } from './zk-client.ts';
 import { orNoNode } from './zk-nodes.ts';
 
@@ -43,11 +43,16 @@ export async function removeOrphan(client: ZkClient, line: InspectedLine, node: 
   return (await orNoNode(client.remove(node, null))) !== null;
 }
 
-/** The contenders of other recipes at a node at which nobody of ours stands. Rejects with `coordinator_unavailable`. */
+/**
+ * The contenders of other recipes at a node at which nobody of ours stands. Rejects with `coordinator_unavailable`, also where it has data that no
+ * gateway wrote.
+ */
 export async function foreignAt(client: ZkClient, path: string): Promise<readonly string[]> {
   try {
     await client.sync(path);
-    return foreignOf(((await orNoNode(client.children(path)))?.names ?? []).map(parseChild));
+    const [found, list] = await Promise.all([orNoNode(client.get(path)), orNoNode(client.children(path))]);
+    if (found !== null) stateOf(path, found);
+    return foreignOf((list?.names ?? []).map(parseChild));
   } catch (thrown) {
     throw thrown instanceof ZkError ? withoutAnswer(thrown) : thrown;
   }

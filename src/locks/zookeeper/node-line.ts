@@ -1,3 +1,4 @@
+import { GatewayError } from '../../domain/errors.ts';
 import type { Claim } from '../coordinator.ts';
 import type { Contender, ResourceEntry } from '../embedded/resource-entry.ts';
 import { ChildWatches } from './child-watches.ts';
@@ -10,9 +11,9 @@ import { foreignOf, type InspectedLine } from './node-inspection.ts';
 import { isSpent, type View } from './node-look.ts';
 import { OwnWishes } from './own-wishes.ts';
 import { decide } from './protocol.ts';
-import { type HolderEntry, isFree, type NextState, type NodeState, type Versioned } from './resource-node.ts';
+import { FREE, type HolderEntry, isFree, type NextState, type Versioned } from './resource-node.ts';
 import { type NodeLineHost, newStand, type Stand, standAnew } from './stand.ts';
-import { everyLeaves, keptChildren, leftWithout, newlyWaiting, noteChildren, queued, upgraderTarget, waitingByChild } from './stands.ts';
+import { announce, everyLeaves, keptChildren, leftWithout, noteChildren, queued, upgraderTarget, waitingByChild } from './stands.ts';
 import { StepLoop } from './step-loop.ts';
 import { type Granted, setGrant, setState, setUpgrade } from './version-checked.ts';
 import { oweWeaker, tellWeaker } from './weaker.ts';
@@ -50,10 +51,8 @@ export class NodeLine<C extends Claim> implements InspectedLine {
       clock: host.clock,
       step: () => this.#lookAndAct(),
       over: () => host.over(),
-      onFailed: (refusal) => {
-        this.#looking.doubt();
-        if (refusal !== null) for (const stand of queued(this.#stands.values())) host.refused(stand, refusal);
-      },
+      onFailed: () => this.#looking.doubt(),
+      isNeeded: () => this.#stands.size > 0 || !this.#wishes.none,
       onRest: () => this.#rest(),
     });
   }
@@ -139,7 +138,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
 
   async #lookAndAct(): Promise<void> {
     if (await this.#giveBack()) return;
-    const view = await this.#looking.look();
+    const view = await this.#looking.look().catch((thrown: unknown) => this.#unreadable(thrown));
     if (view === 'no_node') this.#nodeGone();
     if (view === 'no_node' || view === null) return this.nudge();
     this.view = view;
@@ -153,7 +152,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     await tellWeaker(view.state, this.#stands.values(), this.#children);
     await this.#removeLeft(view.state);
     if (this.#host.mayGrant(this.entry)) await this.#decide(view);
-    else if (!this.#looking.isJudged) this.#announce(view.state);
+    else if (!this.#looking.isJudged) announce(this.#host, this.entry, view.state, this.#stands.values());
   }
 
   /** All of ours leave, and the last change was ours: its version says whether the node still has what it wrote, so nobody need look. */
@@ -167,6 +166,14 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     const undelayed = last.state.holders.every(({ lockDelayMs }) => lockDelayMs === 0);
     await this.#change(last, next, undelayed ? [...this.#stands.values()] : []);
     return true;
+  }
+
+  /** Nobody of ours holds anything in what another program wrote; a child that stayed would keep the node from whoever is to remove it. */
+  async #unreadable(thrown: unknown): Promise<never> {
+    if (!(thrown instanceof GatewayError)) throw thrown;
+    for (const stand of queued(this.#stands.values())) this.#host.refused(stand, thrown);
+    await this.#removeLeft(FREE);
+    throw thrown;
   }
 
   #nodeGone(): void {
@@ -204,10 +211,13 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   async #judgeAhead(view: View, ahead: Granted | null): Promise<void> {
     const [stand] = this.#stands.values();
     const rightful = stand !== undefined && ahead !== null && (await this.#looking.isRightful(view, stand));
-    if (rightful && stand.phase === 'waiting' && this.#host.mayGrant(this.entry)) {
-      this.#written = ahead.now;
-      this.#take(stand, ahead.mzxid);
-    }
+    this.#granted(stand, rightful ? ahead : null);
+  }
+
+  /** The node has it; whether it is taken depends on who is still there, and may be let in. */
+  #granted(stand: Stand<C> | undefined, granted: Granted | null): void {
+    if (stand?.phase === 'waiting' && granted !== null && this.#host.mayGrant(this.entry)) this.#take(stand, granted.mzxid);
+    this.#written = granted?.now ?? null;
     if (stand?.phase !== 'holding' || this.#stands.size > 1) this.nudge();
   }
 
@@ -236,7 +246,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     this.#goOn();
   }
 
-  /** Another look, unless nobody of ours needs one: whoever comes next looks anyway. */
+  /** Unless nobody of ours needs one: whoever comes next looks anyway. */
   #goOn(): void {
     if (this.#stands.size > 0 || this.#wishes.numbers > 0 || (this.view?.cversion ?? 0) > SEQUENCE_RENEW) this.nudge();
   }
@@ -259,7 +269,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     else if (step.kind === 'upgrade') await this.#upgrade(view, step.holder);
     else if (step.kind === 'grant') await this.#grant(view, own.get(step.child.name));
     else if (await this.#watches.watch(new Set([...step.watches.values(), ...upgraderTarget(state, this.#stands)]))) this.nudge();
-    if (step.kind === 'delayed' || step.kind === 'wait') this.#announce(state);
+    if (step.kind === 'delayed' || step.kind === 'wait') announce(this.#host, this.entry, state, this.#stands.values());
   }
 
   async #grant(view: View, stand: Stand<C> | undefined): Promise<void> {
@@ -269,10 +279,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
       return;
     }
     const made = stand.child === null ? null : await setGrant(this.#host.client, this.path, view, stand, stand.child.name);
-    const granted = made === 'refused' ? null : made;
-    if (granted !== null && stand.phase === 'waiting' && this.#host.mayGrant(this.entry)) this.#take(stand, granted.mzxid);
-    this.#written = granted?.now ?? null;
-    if (stand.phase !== 'holding' || this.#stands.size > 1) this.nudge();
+    this.#granted(stand, made === 'refused' ? null : made);
   }
 
   async #upgrade(view: View, holder: HolderEntry): Promise<void> {
@@ -284,12 +291,5 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     // Whoever watches it wakes: its mode has changed.
     await this.#children.touch(stand);
     if (stand.phase === 'holding' && this.entry.upgrader === stand.claim) this.#host.upgraded(this, stand, mzxid);
-  }
-
-  /** `state` is what was looked at: who asked since then is not judged by it. */
-  #announce(state: NodeState): void {
-    const { upgrader } = this.entry;
-    if (upgrader !== null && upgrader.leaseRef === state.upgrade) upgrader.waits();
-    for (const stand of newlyWaiting(this.#stands.values())) this.#host.waits(stand);
   }
 }

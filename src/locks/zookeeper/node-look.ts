@@ -61,7 +61,7 @@ export async function lookAt<C extends Claim>(
 }
 
 /** Fails closed, and says so: who asks is refused until somebody has looked after the node. */
-function stateOf(path: string, { data, stat }: Pick<ZkData, 'data' | 'stat'>): NodeState {
+export function stateOf(path: string, { data, stat }: Pick<ZkData, 'data' | 'stat'>): NodeState {
   try {
     return decodeState(data, stat);
   } catch (thrown) {

@@ -1,8 +1,9 @@
 import type { Claim } from '../coordinator.ts';
 import { watchedByUpgrader } from '../decision.ts';
+import type { ResourceEntry } from '../embedded/resource-entry.ts';
 import { type Child, lineSequence, parseChild } from './lock-node.ts';
 import type { NextState, NodeState } from './resource-node.ts';
-import type { Stand } from './stand.ts';
+import type { NodeLineHost, Stand } from './stand.ts';
 
 /** Those whom the next decision may let in, by the name of their child. */
 export function waitingByChild<C extends Claim>(stands: Iterable<Stand<C>>): ReadonlyMap<string, Stand<C>> {
@@ -36,8 +37,19 @@ export function leftWithout<C extends Claim>({ holders }: Pick<NextState, 'holde
   return [...stands].filter(({ phase, claim }) => phase === 'leaving' && !names({ holders }, claim));
 }
 
+/** `state` is what was looked at: who asked since then is not judged by it. */
+export function announce<C extends Claim>(
+  host: Pick<NodeLineHost<C>, 'waits'>,
+  { upgrader }: ResourceEntry<C>,
+  state: NodeState,
+  stands: Iterable<Stand<C>>,
+): void {
+  if (upgrader !== null && upgrader.leaseRef === state.upgrade) upgrader.waits();
+  for (const stand of newlyWaiting(stands)) host.waits(stand);
+}
+
 /** Those of whom nobody was told yet that they wait; from now on they were. */
-export function newlyWaiting<C extends Claim>(stands: Iterable<Stand<C>>): readonly Stand<C>[] {
+function newlyWaiting<C extends Claim>(stands: Iterable<Stand<C>>): readonly Stand<C>[] {
   const waiting = [...stands].filter(({ phase, announced }) => phase === 'waiting' && !announced);
   for (const stand of waiting) stand.announced = true;
   return waiting;

@@ -8,8 +8,10 @@ export interface StepLoopOptions {
   readonly step: () => Promise<void>;
   /** Nothing more is sent. */
   readonly over: () => boolean;
-  /** A step failed: what it did is not known. It is tried again, unless the session is over; `refusal` until then, where it is known why. */
-  readonly onFailed: (refusal: GatewayError | null) => void;
+  /** A step failed: what it did is not known. It is tried again, unless the session is over. */
+  readonly onFailed: () => void;
+  /** Whether somebody wants a step after one that was refused. */
+  readonly isNeeded: () => boolean;
   /** Nothing is left to do until somebody asks. */
   readonly onRest: () => void;
 }
@@ -55,7 +57,7 @@ export class StepLoop {
   }
 
   async #run(): Promise<void> {
-    const { clock, step, over, onFailed, onRest } = this.#options;
+    const { clock, step, over, onFailed, isNeeded, onRest } = this.#options;
     while (this.#again && !over()) {
       this.#again = false;
       const asked = this.#awaited.length;
@@ -64,10 +66,10 @@ export class StepLoop {
         for (const { resolve } of this.#awaited.splice(0, asked)) resolve();
       } catch (thrown) {
         const refusal = thrown instanceof GatewayError ? thrown : null;
-        onFailed(refusal);
+        onFailed();
         if (refusal !== null) this.refuse(refusal, asked);
-        this.#again = true;
-        if (failedWith(thrown, 'session_over')) break;
+        this.#again = refusal === null || this.#awaited.length > 0 || isNeeded();
+        if (!this.#again || failedWith(thrown, 'session_over')) break;
         await new Promise<void>((resolve) => clock.after(refusal === null ? LIMITS.zookeeperRetryMs : LIMITS.zookeeperUnreadableRetryMs, resolve));
       }
     }

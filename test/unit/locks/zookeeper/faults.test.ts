@@ -218,11 +218,14 @@ describe('the ZooKeeper recipe when something fails', () => {
       for (const waitMs of [0, 5_000]) await expect(lab.during(lab.acquire(A, { waitMs }), 2_000)).rejects.toMatchObject(refusal);
       // Whoever stands there is gone from the line; nobody of ours need be there for the question.
       await expect(lab.during(lab.locks.service.lock(A), 2_000)).rejects.toMatchObject(refusal);
+      expect(lab.ensemble.children(NODE)).toEqual([]);
+      const reads = lab.client.counts.get('get');
+      await lab.clock.advanceAsync(5_000);
+      expect(lab.client.counts.get('get')).toBe(reads);
       const other = await lab.acquire(resource('other'));
       await lab.release(other.leaseId);
       lab.ensemble.set(NODE, EMPTY, lab.ensemble.stat(NODE).version);
-      await lab.clock.advanceAsync(5_000);
-      expect((await lab.acquire(A)).state).toBe('held');
+      expect((await lab.acquire(A, { waitMs: 0 })).state).toBe('held');
       expect((await lab.locks.service.lock(A)).holders).toHaveLength(1);
       expect(lab.ensemble.children(NODE)).toHaveLength(1);
     },
