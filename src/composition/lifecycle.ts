@@ -40,6 +40,7 @@ async function stop(
   await locks.endAll('shutdown', null);
   await Promise.all([open.idle(stopping.deadline), grpc?.idle(stopping.deadline)]);
   late.cancel();
+  await locks.endAll('stop', null);
   // Streams and whatever else is still open ends here.
   stopping.end(overdue());
   await Promise.all([closeApp(app, clock), grpc?.stop()]);

@@ -94,8 +94,11 @@ export interface Locks {
   raiseAbove(token: bigint): void;
   /** `fence rebase`: tokens go on above `base`; every lease is lost. */
   rebase(base: bigint): Promise<void>;
-  /** `shutdown`: waiters are answered, holders keep their leases over the restart. `lost`: everything ends, of one volume or of all. */
-  endAll(how: 'shutdown' | 'lost', volume: string | null): Promise<void>;
+  /**
+   * `shutdown`: waiters are answered, holders keep their leases. `stop`: who holds through a session that ends with this process is told, others keep
+   * theirs over the restart. `lost`: everything ends, of one volume or of all.
+   */
+  endAll(how: 'shutdown' | 'stop' | 'lost', volume: string | null): Promise<void>;
   /** Before `stop`: what the journal refused is tried once more. Resolves with what it does not have. */
   endsAtStop(): Promise<EndsNotStored>;
   /** Cancels every timer. */
@@ -130,8 +133,9 @@ export function createLockService(deps: LockServiceDeps): Locks {
   const ownSessionRef = (caller: Caller, sessionId: string): Promise<string> => service.sessionWatched(caller, sessionId);
   const present = (scope: WatchScope, sessionRef: string | null): Promise<readonly LockView[]> => views.present(scope, sessionRef);
   const endAll: Locks['endAll'] = async (how, volume) => {
+    if (how === 'stop' && coordination.seating !== null) return;
     if (how === 'shutdown') acquiring.drain();
-    const over = endEvery(parts, how, volume);
+    const over = endEvery(parts, how === 'stop' ? 'lost' : how, volume);
     // When nobody is left who waits, so nobody comes in beside a reader that asked to be alone.
     if (how === 'shutdown') converting.drain(table.live());
     await over;

@@ -135,6 +135,15 @@ describe.concurrent('the session of a gateway', () => {
     expect(refusals.filter((action) => action !== 'lease_refuse').sort()).toEqual(['append', 'put', 'put', 'upload']);
   });
 
+  it('ends with a gateway that stops: who holds is told before the streams end', async (test) => {
+    const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}${newRoot()}`, { whenFinished: test.onTestFinished });
+    const lease = await gateway.acquire('v/ledger');
+    const watch = await gateway.watch('v/ledger');
+    await gateway.process.stop();
+    expect(await watch.next()).toMatchObject({ type: 'lost', data: { lease_ref: lease.lease_ref, reason: 'lost' } });
+    await expect(watch.next()).rejects.toThrow('the stream has ended');
+  });
+
   it('of a gateway that was killed is closed by the next one over its directory: nobody waits for it to run out', async (test) => {
     const root = newRoot();
     const directory = await newDirectory();
