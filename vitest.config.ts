@@ -1,8 +1,5 @@
 import { defineConfig } from 'vitest/config';
 
-/** Worker threads and child processes of the product are started from TypeScript sources, hence `tsx`. */
-const execArgv = ['--import', 'tsx'];
-
 /** `dist` and Debian packages, for suites that start the product as it is shipped. */
 const shipped = ['test/support/global-setup.ts'];
 
@@ -16,7 +13,6 @@ const project = (name: string, timeoutMs: number, globalSetup: string[] = []) =>
     include: [`test/${name}/**/*.test.ts`],
     pool: 'forks' as const,
     isolate: !SHARED_PROCESS.has(name),
-    execArgv,
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,
   },

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { BusyClients } from '../support/busy-clients.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { get } from '../support/http-client.ts';
 import { cannotUnshare, describeWhere } from '../support/needs.ts';
 import { stoppedAndTakenOver } from '../support/stopped-and-taken-over.ts';

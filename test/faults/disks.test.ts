@@ -2,8 +2,8 @@ import { mkdir, readdir, readFile, rm, stat, statfs, symlink, truncate, writeFil
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { fillDisk } from '../support/fill-disk.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { auditOf, History } from '../support/history.ts';
 import { type Answer, get, patiently, put, send } from '../support/http-client.ts';
 import { cannotMount, type Mounted, mountImage, mountTmpfs } from '../support/mounted.ts';

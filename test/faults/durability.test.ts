@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { type Answer, type Sending, send } from '../support/http-client.ts';
 import { describeWhere } from '../support/needs.ts';
 import { cannotTrace, SyscallTrace } from '../support/syscall-trace.ts';

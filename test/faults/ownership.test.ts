@@ -1,8 +1,8 @@
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { auditOf } from '../support/history.ts';
 import { get, lease, post, put, send } from '../support/http-client.ts';
 import { until } from '../support/until.ts';

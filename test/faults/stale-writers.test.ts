@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { type Attempt, auditOf, History } from '../support/history.ts';
 import { get, type HeldLease, lease, post, put, send } from '../support/http-client.ts';
 import { until } from '../support/until.ts';

@@ -1,8 +1,8 @@
 import { mkdir, readdir, rename, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { auditOf } from '../support/history.ts';
 import { type Answer, attempt, get, put } from '../support/http-client.ts';
 import { bindMount, cannotMount, type Mounted, mountTmpfs, run } from '../support/mounted.ts';

@@ -198,11 +198,8 @@ describe('the ZooKeeper client, with faults', () => {
   });
 
   const holder = async (path: string) => {
-    const process = fork(fileURLToPath(new URL('../support/zookeeper-holder-child.ts', import.meta.url)), [
-      String(zookeeper.servers[0]?.port ?? 0),
-      String(SESSION_MS),
-      path,
-    ]);
+    const script = fileURLToPath(new URL('../support/zookeeper-holder-child.ts', import.meta.url));
+    const process = fork(script, [String(zookeeper.servers[0]?.port ?? 0), String(SESSION_MS), path], { execArgv: ['--import', 'tsx'] });
     onTestFinished(() => void process.kill('SIGKILL'));
     const report = await new Promise<HolderReport>((resolve) =>
       process.on('message', (message: HolderReport | string) => {

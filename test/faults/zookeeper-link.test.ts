@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ZkClient } from '../../src/locks/zookeeper/zk-client.ts';
-import { newDirectory } from '../support/gateway.ts';
+import { newDirectory } from '../support/gateway-settings.ts';
 import type { EventJson } from '../support/lock-client.ts';
 import { type BehindLink, behindLink, type Ending, SharedGateway } from '../support/shared-gateway.ts';
 import { TIER } from '../support/tier.ts';

@@ -1,8 +1,8 @@
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { newDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory } from '../support/gateway-settings.ts';
 import { until } from '../support/until.ts';
 import { observer } from '../support/zookeeper-client.ts';
 import { TestEnsemble } from '../support/zookeeper-ensemble.ts';

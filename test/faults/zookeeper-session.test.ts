@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { newDirectory } from '../support/gateway.ts';
+import { newDirectory } from '../support/gateway-settings.ts';
 import { RawConnection } from '../support/raw-http.ts';
 import { behindLink, SharedGateway } from '../support/shared-gateway.ts';
 import { until } from '../support/until.ts';

@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess, type GatewayProcessOptions } from '../support/gateway-process.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { auditOf } from '../support/history.ts';
 import { type Answer, attempt, get, lease, post, put } from '../support/http-client.ts';
 import { TestEnsemble } from '../support/zookeeper-ensemble.ts';

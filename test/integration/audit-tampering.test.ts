@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { cutUnderAnchor, forgetKeyedPart, recomputePlain } from '../support/forge-journal.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { jsonOf } from '../support/gateway-client.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
 
 /** Whoever changes the database file while the gateway is down is found out by `verify`. */

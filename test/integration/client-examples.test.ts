@@ -15,7 +15,8 @@ import {
   RETRY_RULES,
 } from '../../src/client/index.ts';
 import { type CodeExample, docCommentExamples, markdownExamples, runExample } from '../support/code-examples.ts';
-import { newDirectory, removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SOURCES = join(ROOT, 'src/client');

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FencegateClient, type LeaseHandle, type LeaseMode } from '../../src/client/index.ts';
-import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { removeDirectory } from '../support/gateway-settings.ts';
 
 let gateway: TestGateway;
 /** As `fencegate exec` itself has it. */

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type ClientEvent, FencegateClient, type LeaseHandle } from '../../src/client/index.ts';
 import { unheldFetch } from '../../src/client/own-fetch.ts';
 import { clientSuite, codeOf } from '../support/client-suite.ts';
-import { removeDirectory, startGateway } from '../support/gateway.ts';
+import { startGateway } from '../support/gateway.ts';
+import { removeDirectory } from '../support/gateway-settings.ts';
 import { TestProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 

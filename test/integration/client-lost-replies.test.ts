@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FencegateClient, type LeaseHandle } from '../../src/client/index.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { TestProxy } from '../support/proxy.ts';
 
 /** The gateway did it, and the answer is lost on its way: the client asks again, with the same key or hold id, and it stays done once. */

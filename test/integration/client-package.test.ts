@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { docCommentExamples, markdownExamples, typedExamples } from '../support/code-examples.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CLIENT = join(ROOT, 'dist/client');

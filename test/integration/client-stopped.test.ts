@@ -6,7 +6,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { FencegateClient } from '../../src/client/index.ts';
-import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { removeDirectory } from '../support/gateway-settings.ts';
 
 const HOLDER = fileURLToPath(new URL('../support/sdk-holder-child.ts', import.meta.url));
 const FORGETFUL = fileURLToPath(new URL('../support/sdk-forgetful-child.ts', import.meta.url));

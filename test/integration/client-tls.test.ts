@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { FencegateClient, type FencegateClientOptions } from '../../src/client/index.ts';
 import { Certificates } from '../support/certificates.ts';
 import { CommandLine } from '../support/command-line.ts';
-import { newDirectory, removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { bearerOf, principalsFile } from '../support/volumes-gateway.ts';
 
 /** The SDK and the command line in front of a gateway with TLS: an authority of its own, certificates as principals, bearer tokens. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { FencegateClient, type WatchEvent } from '../../src/client/index.ts';
-import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { removeDirectory } from '../support/gateway-settings.ts';
 import { TestProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 

@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import type { StoredLease, StoredSession } from '../../src/domain/journal.ts';
-import { newDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory } from '../support/gateway-settings.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import { TIER } from '../support/tier.ts';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { credentials, type ServiceError } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Certificates } from '../support/certificates.ts';
-import { newDirectory } from '../support/gateway.ts';
+import { newDirectory } from '../support/gateway-settings.ts';
 import { detailsOf, type GrpcLockClient, refusal } from '../support/grpc-client.ts';
 import { type GrpcGateway, startGrpc } from '../support/grpc-gateway.ts';
 import { bearerOf, principalsFile } from '../support/volumes-gateway.ts';

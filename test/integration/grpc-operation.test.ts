@@ -6,8 +6,8 @@ import { type ClientDuplexStream, credentials, makeGenericClientConstructor, typ
 import { loadFileDescriptorSetFromBuffer, loadSync, type PackageDefinition } from '@grpc/proto-loader';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { WireEvent } from '../../src/grpc/messages.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { refusal } from '../support/grpc-client.ts';
 import { type GrpcGateway, startGrpc } from '../support/grpc-gateway.ts';
 import { until } from '../support/until.ts';

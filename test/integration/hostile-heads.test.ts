@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { GatewayClient, jsonOf } from '../support/gateway-client.ts';
+import { removeDirectory } from '../support/gateway-settings.ts';
 import { RawConnection } from '../support/raw-http.ts';
 import { ask, rawVerdict } from '../support/raw-request.ts';
 import { until } from '../support/until.ts';

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { eventually, GatewayClient, jsonOf, type LeaseJson, verdictOf } from '../support/gateway-client.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { LockClient } from '../support/lock-client.ts';
 import { TIER } from '../support/tier.ts';
 import { startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';

@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { FakedClock } from '../support/faked-clock.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayClient, jsonOf, type LeaseJson, verdictOf } from '../support/gateway-client.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { LockClient } from '../support/lock-client.ts';
 import { TestEnsemble } from '../support/zookeeper-ensemble.ts';
 import { ZooKeeperGateway } from '../support/zookeeper-gateway.ts';

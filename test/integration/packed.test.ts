@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { CliProcess } from '../support/cli-process.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);

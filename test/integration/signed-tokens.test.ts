@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { newDirectory } from '../support/gateway.ts';
 import { type GatewayClient, type LeaseJson, verdictOf } from '../support/gateway-client.ts';
+import { newDirectory } from '../support/gateway-settings.ts';
 import { bearerOf, principalsFile, startVolumes, type VolumesGateway } from '../support/volumes-gateway.ts';
 
 /** A volume with `tokens: signed`: a token that was not signed by one of our keys is not even looked up. */

@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { FakedClock } from '../support/faked-clock.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
 import { GatewayClient } from '../support/gateway-client.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 
 it("a version of the gateway's own keeps its strong tag when the gateway is killed and starts again, however young its file is", async () => {
   const directory = await newDirectory();

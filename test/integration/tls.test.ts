@@ -2,8 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Certificates } from '../support/certificates.ts';
-import { newDirectory, removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { GatewayClient, textOf, verdictOf } from '../support/gateway-client.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 import { bearerOf, principalsFile } from '../support/volumes-gateway.ts';
 
 /** TLS, and mutual TLS whose certificates name principals. */

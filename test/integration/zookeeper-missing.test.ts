@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CliProcess } from '../support/cli-process.ts';
 import { BIN } from '../support/command-line.ts';
-import { newDirectory, removeDirectory } from '../support/gateway.ts';
+import { newDirectory, removeDirectory } from '../support/gateway-settings.ts';
 
 const ROOT = dirname(dirname(BIN));
 

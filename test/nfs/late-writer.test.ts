@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { removeDirectory } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
+import { removeDirectory } from '../support/gateway-settings.ts';
 import { type Attempt, History } from '../support/history.ts';
 import { get } from '../support/http-client.ts';
 import { cannotUnshare, describeWhere } from '../support/needs.ts';

@@ -1,7 +1,8 @@
 import { closeSync, mkdirSync, openSync, readdirSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { removeDirectory } from '../support/gateway-settings.ts';
 import { get, post, put, send } from '../support/http-client.ts';
 import { SECOND_CLIENT } from '../support/nfs-control.ts';
 import { VOLUME_BASE } from '../support/volume-base.ts';

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { removeDirectory, startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { removeDirectory } from '../support/gateway-settings.ts';
 import { attempt, get, put } from '../support/http-client.ts';
 import { SECOND_CLIENT } from '../support/nfs-control.ts';
 import { TIER } from '../support/tier.ts';

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { FencegateClient, type FencegateClientOptions, isFencegateError } from '../../src/client/index.ts';
-import { removeDirectory, startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
+import { startGateway, type TestGateway } from './gateway.ts';
+import { removeDirectory, type TestGatewayOptions } from './gateway-settings.ts';
 import { TestProxy } from './proxy.ts';
 
 /** What the tests of one file share: a gateway, and a proxy before it whose connections can be cut. */

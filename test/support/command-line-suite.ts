@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { FencegateClient } from '../../src/client/fencegate-client.ts';
 import { CommandLine } from './command-line.ts';
-import { newDirectory, removeDirectory } from './gateway.ts';
 import { GatewayProcess, type GatewayProcessOptions } from './gateway-process.ts';
+import { newDirectory, removeDirectory } from './gateway-settings.ts';
 
 /** What the tests of one file share: a gateway process with volume `v`, the command line for it, and a client that looks at what came of it. */
 export interface CommandLineSuite {

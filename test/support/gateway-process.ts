@@ -1,9 +1,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
-import { CHILD } from './child-bundle.ts';
-import { gatewayEnvironment, type TestGatewayOptions } from './gateway.ts';
+import { childScript } from './child-bundle.ts';
 import type { ChildReport, ChildSettings, HoldOrder, HoldPoint } from './gateway-child.ts';
+import { gatewayEnvironment, type TestGatewayOptions } from './gateway-settings.ts';
 import { volumesOpen } from './volumes-open.ts';
 
 /** Says what is to be done when a test is over. */
@@ -72,7 +72,7 @@ export class GatewayProcess {
       limits: options.limits ?? {},
     };
     const apart = options.ownPidNamespace === true;
-    const child = fork(CHILD, [JSON.stringify(settings)], {
+    const child = fork(childScript('gateway-child'), [JSON.stringify(settings)], {
       ...(apart ? { execPath: 'unshare', execArgv: ['--pid', '--fork', '--kill-child', process.execPath] } : { execArgv: [] }),
       cwd: directory,
       env: { PATH: process.env['PATH'], UV_THREADPOOL_SIZE: '64', ...environment },

@@ -1,7 +1,7 @@
 import type { ChannelCredentials } from '@grpc/grpc-js';
 import { freePort } from './free-port.ts';
-import { newDirectory, removeDirectory } from './gateway.ts';
 import { GatewayProcess, type GatewayProcessOptions } from './gateway-process.ts';
+import { newDirectory, removeDirectory } from './gateway-settings.ts';
 import { GrpcLockClient } from './grpc-client.ts';
 
 /** A gateway process with its gRPC port. The suite ends it. */

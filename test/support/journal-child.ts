@@ -4,7 +4,7 @@ import { journalOptions } from './journal-options.ts';
 import { auditOp, raise } from './journal-samples.ts';
 
 /**
- * A process that owns a journal: `node --import tsx journal-child.ts <data directory> <commit|idle> <takeover ms>`. Says `open`, then a line per thing
+ * A process that owns a journal: `node journal-child.js <data directory> <commit|idle> <takeover ms>`. Says `open`, then a line per thing
  * that happened. `commit`: goes on committing, a line per durable unit. `idle`: commits once for each byte on its standard input.
  */
 const [, , dataDirectory = '', mode = 'idle', takeoverAfterMs = '15000'] = process.argv;

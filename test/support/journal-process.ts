@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { childScript } from './child-bundle.ts';
 
 /** A second process with a journal of its own, to be stopped, woken and killed by a test. */
 export class JournalProcess {
@@ -12,8 +12,7 @@ export class JournalProcess {
   #ended = false;
 
   constructor(dataDirectory: string, mode: 'commit' | 'idle', takeoverAfterMs: number) {
-    const script = fileURLToPath(new URL('./journal-child.ts', import.meta.url));
-    this.child = spawn(process.execPath, ['--import', 'tsx', script, dataDirectory, mode, String(takeoverAfterMs)], {
+    this.child = spawn(process.execPath, [childScript('journal-child'), dataDirectory, mode, String(takeoverAfterMs)], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     if (this.child.stdout !== null) {

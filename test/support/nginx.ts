@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { answers, freePort } from './free-port.ts';
-import { newDirectory, removeDirectory } from './gateway.ts';
+import { newDirectory, removeDirectory } from './gateway-settings.ts';
 import { until } from './until.ts';
 
 const NGINX = '/usr/sbin/nginx';

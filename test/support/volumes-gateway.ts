@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { newDirectory, removeDirectory, startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
+import { startGateway, type TestGateway } from './gateway.ts';
 import { eventually, GatewayClient } from './gateway-client.ts';
+import { newDirectory, removeDirectory, type TestGatewayOptions } from './gateway-settings.ts';
 import { RawConnection } from './raw-http.ts';
 
 /** A gateway with volumes of any settings, its client, and raw connections that end with it. */

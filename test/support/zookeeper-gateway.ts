@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { newDirectory } from './gateway.ts';
 import { GatewayProcess, type GatewayProcessOptions } from './gateway-process.ts';
+import { newDirectory } from './gateway-settings.ts';
 import { type LockJson, Watching } from './lock-client.ts';
 import { until } from './until.ts';
 

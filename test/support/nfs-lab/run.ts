@@ -119,7 +119,7 @@ function run(variant: Variant, suites: readonly string[], seconds: number, sum: 
   }
 }
 
-function main(): void {
+async function main(): Promise<void> {
   const { values, positionals } = parseArgs({ options: { short: { type: 'boolean' }, only: { type: 'string' } }, allowPositionals: true });
   if (values.only !== undefined && !VARIANTS.some(({ name }) => name === values.only))
     throw new Error(`there is no ${values.only}; there are ${VARIANTS.map(({ name }) => name).join(', ')}`);
@@ -127,7 +127,7 @@ function main(): void {
   const missing = installForNfs();
   const problem = missing ?? cannotBoot();
   if (problem === null) {
-    setup();
+    await setup();
     for (const variant of VARIANTS) {
       if (values.only !== undefined && values.only !== variant.name) continue;
       const suites = values.short === true ? variant.short : variant.suites;
@@ -141,4 +141,4 @@ function main(): void {
   process.exitCode = sum.failed === 0 ? 0 : 1;
 }
 
-main();
+await main();

@@ -1,12 +1,9 @@
 import { mkdtempSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { childScript } from '../../support/child-bundle.ts';
 import { CliProcess } from '../../support/cli-process.ts';
-
-const SCRIPT = fileURLToPath(new URL('../../support/fake-gateway-process.ts', import.meta.url));
-const TSX = import.meta.resolve('tsx');
 
 let directory: string;
 let running: CliProcess[];
@@ -20,7 +17,7 @@ afterEach(() => {
 });
 
 function start(argv: readonly string[], environment: Record<string, string> = {}): CliProcess {
-  const process = new CliProcess(['--import', TSX, SCRIPT, ...argv], { UV_THREADPOOL_SIZE: '32', ...environment }, directory);
+  const process = new CliProcess([childScript('fake-gateway-process'), ...argv], { UV_THREADPOOL_SIZE: '32', ...environment }, directory);
   running.push(process);
   return process;
 }

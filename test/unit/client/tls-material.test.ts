@@ -5,7 +5,7 @@ import { UsageError } from '../../../src/cli/usage-error.ts';
 import { FencegateClient } from '../../../src/client/index.ts';
 import type { ClientTls } from '../../../src/client/own-fetch.ts';
 import { Certificates } from '../../support/certificates.ts';
-import { newDirectory, removeDirectory } from '../../support/gateway.ts';
+import { newDirectory, removeDirectory } from '../../support/gateway-settings.ts';
 
 /** Certificates and keys that are not what they are taken for: told before anything is sent, by the name that they were given under. */
 
