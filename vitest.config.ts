@@ -3,16 +3,14 @@ import { defineConfig } from 'vitest/config';
 /** `dist` and Debian packages, for suites that start the product as it is shipped. */
 const shipped = ['test/support/global-setup.ts'];
 
-/** Most of the time of a small file goes by in loading the modules; files that share a process load them once. */
-const SHARED_PROCESS: ReadonlySet<string> = new Set(['unit', 'types', 'contract', 'integration', 'simulation']);
-
 const project = (name: string, timeoutMs: number, globalSetup: string[] = []) => ({
   test: {
     name,
     globalSetup,
     include: [`test/${name}/**/*.test.ts`],
     pool: 'forks' as const,
-    isolate: !SHARED_PROCESS.has(name),
+    // Most of the time of a small file goes by in loading the modules; files that share a process load them once.
+    isolate: false,
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,
   },

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
+import { until } from './until.ts';
 
 /** An answer, read to its end. */
 export interface Answer {
@@ -165,13 +166,13 @@ export function verdictOf(answer: Answer): string {
   return answer.status < 400 ? String(answer.status) : `${answer.status} ${jsonOf<{ code: string }>(answer).code}`;
 }
 
-/** Waits for a state that comes by itself, asking again and again; the test's own time limit ends it. */
+/** Waits for a state that comes by itself, as `until` does. */
 export async function eventually<T>(ask: () => Promise<T> | T, holds: (value: T) => boolean): Promise<T> {
-  for (;;) {
+  const { value } = await until(async () => {
     const value = await ask();
-    if (holds(value)) return value;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+    return holds(value) ? { value } : null;
+  });
+  return value;
 }
 
 function mutable(headers: Headers): Record<string, string | string[]> {
