@@ -23,7 +23,8 @@ export class MarkCache {
   readonly #read: (resourceKey: string) => Promise<Mark | null>;
 
   constructor(entriesMax: number, read: (resourceKey: string) => Promise<Mark | null>) {
-    this.#marks = new LRUCache({ max: entriesMax });
+    // With `max` it would set all entries aside at once.
+    this.#marks = new LRUCache({ maxSize: entriesMax, sizeCalculation: () => 1 });
     this.#read = read;
   }
 

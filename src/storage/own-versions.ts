@@ -8,7 +8,8 @@ import { LIMITS } from '../domain/limits.ts';
  * of ours (a bypassing writer is a finding; a file of ours has a strong tag at once, also when the gateway began anew in between).
  */
 export class OwnVersions {
-  readonly #facts = new LRUCache<string, FileFacts>({ max: LIMITS.ownVersionsMax });
+  /** Bounded by a size and not by `max`, for which it would set all entries aside at once: the volume would open later and take the memory anyway. */
+  readonly #facts = new LRUCache<string, FileFacts>({ maxSize: LIMITS.ownVersionsMax, sizeCalculation: () => 1 });
 
   /** `newest`: what the journal says was written last, oldest first. One that was never applied leaves facts that no file has. */
   constructor(newest: readonly Intent[]) {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FileFacts, StagedFacts } from '../../../src/domain/file-facts.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { factsAfter, OwnVersions } from '../../../src/storage/own-versions.ts';
 import { intentOf, type TempVolume, tempVolume } from '../../support/temp-volume.ts';
 
@@ -61,5 +62,14 @@ describe('versions of our own', () => {
     const later = { ...staged, ino: 4n };
     const versions = new OwnVersions([staged, later].map((facts) => intentOf(temp, 'a', { kind: 'replace' }, { staged: facts })));
     expect([versions.isOurs('vol/a', staged), versions.isOurs('vol/a', later)]).toEqual([false, true]);
+  });
+
+  it('are remembered up to a bound: beyond it the one goes that was asked for the longest time ago', () => {
+    const versions = new OwnVersions([]);
+    const commit = (name: string): void => versions.committed(intentOf(temp, name, { kind: 'replace' }, { staged }), null);
+    for (let made = 0; made < LIMITS.ownVersionsMax; made += 1) commit(`n${made}`);
+    expect(versions.isOurs('vol/n0', staged)).toBe(true);
+    commit('one-more');
+    expect(['n0', 'n1', 'n2', 'one-more'].map((name) => versions.isOurs(`vol/${name}`, staged))).toEqual([true, false, true, true]);
   });
 });
