@@ -166,7 +166,7 @@ describe('what ends a start also when it has waited', () => {
     const auth = join(directory, 'zookeeper-auth');
     writeFileSync(auth, 'fencegate:s3cret\n', { mode: 0o600 });
     await GatewayProcess.start(other, over(zookeeper.servers[0]?.port ?? 0, root, { FENCEGATE_ZOOKEEPER_AUTH_FILE: auth }));
-    const gateway = await waiting(directory, over(link.port, root));
+    const gateway = await waiting(directory, { ...over(link.port, root), zookeeperSessionMs: 3_000 });
     link.mend();
     const { code, stderr } = await gateway.ended();
     expect([code, stderr]).toEqual([1, expect.stringMatching(ONE_LINE)]);

@@ -11,7 +11,7 @@ export const TIER = {
   /** Runs of one property (fast-check). */
   propertyRuns: long ? 5_000 : 200,
   /** Seeds of the simulation. */
-  simulationSeeds: long ? 20_000 : 2_000,
+  simulationSeeds: long ? 20_000 : 1_000,
   /** Whether seeds are new in each run. */
   freshSeeds: long,
   /** Rounds of a race on real files or sockets. */
