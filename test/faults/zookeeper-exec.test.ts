@@ -30,23 +30,28 @@ describe('a command under a lease of ZooKeeper', () => {
     });
   });
 
-  it('R16: is gone before somebody else can hold, when the gateway loses the ensemble: also one that ignores SIGTERM', async () => {
+  it('R16: is gone before somebody else can hold, when the gateway loses the ensemble: also one that ignores SIGTERM, whose lease was waited for', async () => {
     const { link, gateway, root } = await behindLink(port(), '/cut', onTestFinished);
     const { directory } = gateway.process;
     const ensemble = await observer(zookeeper.addresses, onTestFinished);
     const cli = new CommandLine(gateway.url, directory);
     const pids = join(directory, 'pid');
+    const before = await gateway.acquire('v/job');
     const exec = cli.start(
       'exec',
       '--lock',
       'v/job',
       '--grace',
       '10s',
+      '--ttl',
+      '2m',
       '--',
       'sh',
       '-c',
       `trap '' TERM; echo $$ > ${pids}; while :; do sleep 0.1; done`,
     );
+    await until(async () => ((await gateway.lock('v/job')).queue_length === 1 ? true : null));
+    await gateway.release(before);
     await until(async () => (existsSync(pids) && readFileSync(pids, 'utf8').endsWith('\n') ? true : null));
     link.silence();
     expect(await exec.ended()).toMatchObject({ code: 70 });
