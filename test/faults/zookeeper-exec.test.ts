@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { CLIENT_LIMITS } from '../../src/client/client-limits.ts';
 import { CommandLine } from '../support/command-line.ts';
 import { behindLink } from '../support/shared-gateway.ts';
 import { until } from '../support/until.ts';
@@ -50,7 +51,11 @@ describe('a command under a lease of ZooKeeper', () => {
       '-c',
       `trap '' TERM; echo $$ > ${pids}; while :; do sleep 0.1; done`,
     );
-    await until(async () => ((await gateway.lock('v/job')).queue_length === 1 ? true : null));
+    // Beyond the short first request, which would be answered with the grant.
+    await until(async () => {
+      const [waiter] = (await gateway.lock('v/job')).waiters;
+      return waiter !== undefined && Date.now() - Date.parse(String(waiter['since'])) > 4 * CLIENT_LIMITS.firstWaitMs ? true : null;
+    });
     await gateway.release(before);
     await until(async () => (existsSync(pids) && readFileSync(pids, 'utf8').endsWith('\n') ? true : null));
     link.silence();
