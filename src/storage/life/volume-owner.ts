@@ -30,7 +30,7 @@ export async function ownerOf(deps: StartContext, mode: StartMode, control: Desc
     if (before.includes(owner) && owner !== gateway) throw notYetOver(owner, now);
     throw new StartRefused(
       'foreign_owner',
-      `It belongs to ${owner} (${CONTROL_DIRECTORY}/${OWNER_FILE}); this gateway is ${now}. Only an adoption opens it here.`,
+      `It belongs to ${owner} (${CONTROL_DIRECTORY}/${OWNER_FILE}), and what is of ${now === gateway ? 'this gateway' : 'this coordinator'} to ${now}. Only an adoption opens it here.`,
     );
   }
   // No token was ever issued for it: there is nothing that a rebase would have to void.
