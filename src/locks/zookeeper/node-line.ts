@@ -52,6 +52,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
       step: () => this.#lookAndAct(),
       over: () => host.over(),
       onFailed: () => this.#looking.doubt(),
+      refusal: () => host.refusal(),
       isNeeded: () => this.#stands.size > 0 || !this.#wishes.none,
       onRest: () => this.#rest(),
     });

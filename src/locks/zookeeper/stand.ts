@@ -34,6 +34,8 @@ export interface NodeLineHost<C extends Claim> {
   readonly client: ZkClient;
   /** The session is over: nothing more is sent. */
   over(): boolean;
+  /** Why nobody can say anything of a lock at the moment. */
+  refusal(): GatewayError | null;
   /** In contact, the volume is ours, and no grace period of a break: somebody may be let in. */
   mayGrant(entry: ResourceEntry<C>): boolean;
   readonly titles: Titles;

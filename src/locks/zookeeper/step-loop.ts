@@ -10,6 +10,8 @@ export interface StepLoopOptions {
   readonly over: () => boolean;
   /** A step failed: what it did is not known. It is tried again, unless the session is over. */
   readonly onFailed: () => void;
+  /** Why no step can succeed at the moment: whoever waits for a whole one is not let wait for contact. */
+  readonly refusal: () => GatewayError | null;
   /** Whether somebody wants a step after one that was refused. */
   readonly isNeeded: () => boolean;
   /** Nothing is left to do until somebody asks. */
@@ -57,7 +59,7 @@ export class StepLoop {
   }
 
   async #run(): Promise<void> {
-    const { clock, step, over, onFailed, isNeeded, onRest } = this.#options;
+    const { clock, step, over, onFailed, refusal: refusalNow, isNeeded, onRest } = this.#options;
     while (this.#again && !over()) {
       this.#again = false;
       const asked = this.#awaited.length;
@@ -67,7 +69,8 @@ export class StepLoop {
       } catch (thrown) {
         const refusal = thrown instanceof GatewayError ? thrown : null;
         onFailed();
-        if (refusal !== null) this.refuse(refusal, asked);
+        const told = refusal ?? refusalNow();
+        if (told !== null) this.refuse(told, asked);
         this.#again = refusal === null || this.#awaited.length > 0 || isNeeded();
         if (!this.#again || failedWith(thrown, 'session_over')) break;
         await new Promise<void>((resolve) => clock.after(refusal === null ? LIMITS.zookeeperRetryMs : LIMITS.zookeeperUnreadableRetryMs, resolve));

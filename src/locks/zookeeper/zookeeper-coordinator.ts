@@ -223,6 +223,7 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
       random,
       client: epoch.client,
       over: () => this.#epoch !== epoch,
+      refusal: () => (epoch.usable() ? null : suspended()),
       mayGrant: (entry) => this.#epoch === epoch && epoch.usable() && !entry.closed && epoch.titles.owns(entry.resource.volume),
       titles: epoch.titles,
       took: (stand, mzxid) => this.#took(stand, mzxid),
@@ -288,10 +289,8 @@ export class ZookeeperCoordinator<C extends Claim> implements Coordinator<C> {
   }
 
   #line(resource: Resource): NodeLine<C> {
-    const found = this.#lines.get(resource.key);
-    if (found !== undefined) return found;
     if (this.#epoch === null) throw unavailable();
-    return this.#lines.make(this.#host(this.#epoch), resource);
+    return this.#lines.get(resource.key) ?? this.#lines.make(this.#host(this.#epoch), resource);
   }
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AcquireRequest } from '../../../../src/domain/lock-api.ts';
+import { ZkError } from '../../../../src/locks/zookeeper/zk-client.ts';
 import { settle } from '../../../support/fake-clock.ts';
 import { anybody, callerOf, never, request, resource } from '../../../support/lock-lab.ts';
 import { ZookeeperLab } from '../../../support/zookeeper-lab.ts';
@@ -188,4 +189,18 @@ describe('an acquire that LOST ends', () => {
     expect(await open).toMatchObject(SUSPENDED);
     expect(await lab.lease(answered.leaseId, 0, ann)).toMatchObject({ state: 'lost', reason: 'lost' });
   });
+});
+
+it('who asks about a lock when the link is cut is told so when contact is lost, and does not wait for the session to be', async () => {
+  const lab = new ZookeeperLab();
+  await acquire(lab, { waitMs: 0, ttlMs: 600_000 });
+  let fail = (): void => undefined;
+  lab.client.replies = new Promise((_, reject) => {
+    fail = () => reject(new ZkError('unknown', 'the link is cut'));
+  });
+  const view = lab.locks.service.lock(A);
+  await settle();
+  lab.suspend();
+  fail();
+  await expect(lab.during(view, 1_000)).rejects.toMatchObject({ code: 'coordinator_suspended' });
 });
