@@ -35,8 +35,8 @@ export interface RebaseDeps {
 }
 
 /**
- * Every volume that is not another gateway's is cleared of older incarnations, every lease ended, every token so far void there. Rejects with `volume_unavailable`
- * when a volume does not open; nothing was rebased then, and it may be asked again.
+ * Every volume that is not another gateway's is cleared of older incarnations, every lease ended, every token so far void there. Rejects with
+ * `volume_unavailable` when a volume does not open; nothing was rebased then, and it may be asked again.
  */
 export async function rebaseFences(deps: RebaseDeps, caller: Caller | null, reason: string): Promise<RebaseReport> {
   const ours = deps.volumes.filter(({ ownedByAnother }) => !ownedByAnother);

@@ -11,7 +11,7 @@ export interface AnswersTogetherOptions {
 interface Group {
   unanswered: number;
   /** Whether anything in it waits for a commit of the ensemble. */
-  changes: boolean;
+  readonly changes: boolean;
 }
 
 /**

@@ -1,5 +1,3 @@
-import { cpSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { TIER } from '../support/tier.ts';
 import { until } from '../support/until.ts';
@@ -206,14 +204,10 @@ describe('a gateway over three ZooKeeper servers', () => {
   it('is found out when it was put back, though the election makes its numbers higher: who holds is lost, nobody is granted before a rebase', async () => {
     const gateway = await ZooKeeperGateway.start(`${zookeeper.connect}/copied`, { zookeeperSessionMs: PATIENT_SESSION_MS });
     const reader = await gateway.acquire('v/ledger', { mode: 'shared', ttlMs: 3_600_000 });
-    let putBack = (): void => undefined;
-    // At rest: what is copied while it is written may be a state that no server starts from.
-    await zookeeper.whileStopped(() => {
-      putBack = copied(zookeeper.servers);
-    });
+    const putBack = await zookeeper.kept();
     // What the copy does not know.
     await until(async () => ((await gateway.post(`/v1/leases/${reader.lease_id}/convert`, { mode: 'exclusive' })).status === 200 ? true : null));
-    await zookeeper.whileStopped(putBack);
+    await putBack();
     const refused = await until(async () => {
       const answer = await gateway.put('v/other', 'x', null, 0);
       return answer.detail?.includes('rebase') === true ? answer : null;
@@ -227,18 +221,3 @@ describe('a gateway over three ZooKeeper servers', () => {
     await gateway.process.kill();
   });
 });
-
-/** What each server has on its disk now. @returns how to put it back while they are stopped. */
-function copied(servers: TestEnsemble['servers']): () => void {
-  const copies = servers.map(({ directory }) => ({ known: join(directory, 'version-2'), kept: `${directory}-kept` }));
-  for (const { known, kept } of copies) cpSync(known, kept, { recursive: true });
-  onTestFinished(() => {
-    for (const { kept } of copies) rmSync(kept, { recursive: true, force: true });
-  });
-  return () => {
-    for (const { known, kept } of copies) {
-      rmSync(known, { recursive: true });
-      cpSync(kept, known, { recursive: true });
-    }
-  };
-}

@@ -1,11 +1,11 @@
-import { cpSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { newDirectory } from '../support/gateway-settings.ts';
 import { until } from '../support/until.ts';
 import { observer } from '../support/zookeeper-client.ts';
-import { TestEnsemble } from '../support/zookeeper-ensemble.ts';
+import { KNOWN, TestEnsemble } from '../support/zookeeper-ensemble.ts';
 import { type HeldLease, ZooKeeperGateway } from '../support/zookeeper-gateway.ts';
 import { writeCounter } from '../support/zookeeper-snapshot.ts';
 
@@ -21,7 +21,6 @@ afterAll(async () => {
   await zookeeper.stop();
 });
 
-const KNOWN = 'version-2';
 const COUNTER_END = 2_147_483_647;
 const forget = (directories: readonly string[]): void => {
   for (const directory of directories) rmSync(join(directory, KNOWN), { recursive: true });
@@ -54,19 +53,12 @@ async function experienced(name: string): Promise<{ gateway: ZooKeeperGateway; l
 /** One that went on for a while after what the ensemble knows was copied. */
 async function beyondACopy(name: string): Promise<{ gateway: ZooKeeperGateway; lease: HeldLease; putBack: () => Promise<void> }> {
   const { gateway, lease: earlier } = await experienced(name);
-  const kept = `${zookeeper.servers[0]?.directory}-kept`;
-  onTestFinished(() => rmSync(kept, { recursive: true, force: true }));
-  await zookeeper.whileStopped(([directory = '']) => cpSync(join(directory, KNOWN), kept, { recursive: true }));
+  const putBack = await zookeeper.kept();
   await gateway.put(name, 'before', earlier, 60_000);
   for (let n = 0; n < 20; n += 1) await gateway.release(await gateway.acquire(`v/name-${n}`));
   await gateway.release(earlier);
   const lease = await gateway.acquire(name);
   await gateway.put(name, 'before', lease);
-  const putBack = (): Promise<void> =>
-    zookeeper.whileStopped(([place = '']) => {
-      forget([place]);
-      cpSync(kept, join(place, KNOWN), { recursive: true });
-    });
   return { gateway, lease, putBack };
 }
 

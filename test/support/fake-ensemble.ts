@@ -121,7 +121,7 @@ export class FakeZk implements ZkClient {
   /** What happens at the servers right before the next watch is set. */
   onceBeforeWatch: (() => void) | null = null;
   /** Replies come when it resolves; what was asked is carried out all the same. */
-  replies: Promise<void> = Promise.resolve();
+  #replies: Promise<void> = Promise.resolve();
   #connection = 1;
   #lose: Call | null = null;
 
@@ -197,11 +197,11 @@ export class FakeZk implements ZkClient {
     });
   }
 
-  /** From now on what is asked is carried out, and answered when that is called. */
-  holdReplies(): () => void {
-    let answer = (): void => undefined;
-    this.replies = new Promise((resolve) => {
-      answer = resolve;
+  /** From now on what is asked is carried out, and answered when that is called; with a failure, each reply is that. */
+  holdReplies(): (lost?: ZkFailure) => void {
+    let answer: (lost?: ZkFailure) => void = () => undefined;
+    this.#replies = new Promise((resolve, reject) => {
+      answer = (lost) => (lost === undefined ? resolve() : reject(failure(lost)));
     });
     return answer;
   }
@@ -239,7 +239,7 @@ export class FakeZk implements ZkClient {
       this.heal();
       throw failure('unknown');
     }
-    await this.replies;
+    await this.#replies;
     return { ...answer(), connection };
   }
 

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +9,8 @@ import { ZooKeeperProxy } from './zookeeper-proxy.ts';
 
 const JAR = '/usr/share/java/zookeeper.jar';
 const SAID_MAX = 4_000;
+/** Where a server keeps its snapshots and its log, below its directory. */
+export const KNOWN = 'version-2';
 const MAIN = 'org.apache.zookeeper.server.quorum.QuorumPeerMain';
 
 export interface EnsembleOptions {
@@ -187,6 +189,21 @@ export class TestEnsemble {
     change(this.servers.map(({ directory }) => directory));
     for (const server of this.servers) server.start();
     await this.serving();
+  }
+
+  /** Keeps what each server knows now, which is copied at rest: what is being written may be no state to start from. @returns how to put it back. */
+  async kept(): Promise<() => Promise<void>> {
+    const keep = (directory: string): string => `${directory}-kept`;
+    await this.whileStopped((directories) => {
+      for (const directory of directories) cpSync(join(directory, KNOWN), keep(directory), { recursive: true });
+    });
+    return () =>
+      this.whileStopped((directories) => {
+        for (const directory of directories) {
+          rmSync(join(directory, KNOWN), { recursive: true });
+          renameSync(keep(directory), join(directory, KNOWN));
+        }
+      });
   }
 
   async stop(): Promise<void> {

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { KNOWN } from './zookeeper-ensemble.ts';
 
 /**
  * A node's sequence counter near its end: two thousand million children are made in no test, so the number is written into the
@@ -13,7 +14,7 @@ const SEAL_BYTES = 8 + 4 + 1;
 
 /** @param directory the server's data directory; it must not run, and must have been started without digests. */
 export function writeCounter(directory: string, path: string, cversion: number): void {
-  const folder = join(directory, 'version-2');
+  const folder = join(directory, KNOWN);
   const newest = readdirSync(folder)
     .filter((name) => name.startsWith('snapshot.'))
     .toSorted((a, b) => zxidOf(a) - zxidOf(b))

@@ -1,4 +1,5 @@
 import { GatewayError } from '../../domain/errors.ts';
+import { ZkError } from './zk-client.ts';
 import { failedWith } from './zk-nodes.ts';
 
 const NO_RIGHT =
@@ -25,4 +26,13 @@ export function withoutAnswer(thrown: unknown): GatewayError {
   if (failedWith(thrown, 'no_auth')) return unavailable(NO_RIGHT);
   const why = thrown instanceof Error ? thrown.message : String(thrown);
   return unavailable(failedWith(thrown, 'unknown', 'session_over') ? `The coordinator did not answer: ${why}` : `The coordinator refused: ${why}`);
+}
+
+/** `work`, whose failures at the ensemble are told as refusals. */
+export async function answered<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (thrown) {
+    throw thrown instanceof ZkError ? withoutAnswer(thrown) : thrown;
+  }
 }

@@ -1,9 +1,9 @@
 import type { CoordinatorNode } from '../../domain/administration.ts';
 import type { Resource } from '../../domain/resource.ts';
-import { withoutAnswer } from './contact-refusals.ts';
+import { answered } from './contact-refusals.ts';
 import { byArrival, type Child, parseChild, SEQUENCE_RENEW } from './lock-node.ts';
 import { stateOf, type View } from './node-look.ts';
-import { type ZkClient, ZkError } from './zk-client.ts';
+import type { ZkClient } from './zk-client.ts';
 import { orNoNode } from './zk-nodes.ts';
 
 /** A line as a diagnosis sees it. */
@@ -48,14 +48,10 @@ export async function removeOrphan(client: ZkClient, line: InspectedLine, node: 
  * gateway wrote.
  */
 export async function foreignAt(client: ZkClient, path: string): Promise<readonly string[]> {
-  try {
-    await client.sync(path);
-    const [found, list] = await Promise.all([orNoNode(client.get(path)), orNoNode(client.children(path))]);
-    if (found !== null) stateOf(path, found);
-    return foreignOf((list?.names ?? []).map(parseChild));
-  } catch (thrown) {
-    throw thrown instanceof ZkError ? withoutAnswer(thrown) : thrown;
-  }
+  await answered(client.sync(path));
+  const [found, list] = await answered(Promise.all([orNoNode(client.get(path)), orNoNode(client.children(path))]));
+  if (found !== null) stateOf(path, found);
+  return foreignOf((list?.names ?? []).map(parseChild));
 }
 
 /** In the order in which they came; the end of the counter does not matter for a report. */

@@ -1,17 +1,7 @@
 import type { Clock } from '../../domain/clock.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { withoutAnswer } from './contact-refusals.ts';
-import { type ZkClient, ZkError, type ZkSession } from './zk-client.ts';
+import type { ZkClient, ZkSession } from './zk-client.ts';
 import { failedWith } from './zk-nodes.ts';
-
-/** What the ensemble does not answer is tried again with the volume's start. */
-export async function answered<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (thrown) {
-    throw thrown instanceof ZkError ? withoutAnswer(thrown) : thrown;
-  }
-}
 
 /** Resolves when it is connected, is over, or the time is up; the caller looks which. */
 export function connected(client: ZkClient, clock: Clock, withinMs: number): Promise<void> {

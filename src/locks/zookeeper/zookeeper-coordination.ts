@@ -7,13 +7,13 @@ import type { OwnerNames, VolumeTitle, VolumeTitles } from '../../domain/volume-
 import type { Coordination } from '../coordination.ts';
 import type { Lease } from '../lease-record.ts';
 import { Contact, type ContactState } from './contact.ts';
-import { suspended, unavailable, withoutAnswer } from './contact-refusals.ts';
+import { answered, suspended, unavailable, withoutAnswer } from './contact-refusals.ts';
 import { ForwardOnly } from './forward-only.ts';
 import { raiseBase, readIdentity } from './identity.ts';
 import { Incarnations } from './incarnations.ts';
 import { type Registration, register } from './registry.ts';
 import { SessionProof } from './session-proof.ts';
-import { Attempts, answered, closedByResuming, connected, ENDLESS, NotReached, type Patience, parseSession, storedSession } from './session-start.ts';
+import { Attempts, closedByResuming, connected, ENDLESS, NotReached, type Patience, parseSession, storedSession } from './session-start.ts';
 import { SessionTitles } from './session-titles.ts';
 import { TokenTrust } from './token-trust.ts';
 import type { ZkClient, ZkSession } from './zk-client.ts';

@@ -234,7 +234,7 @@ describe('the ZooKeeper recipe when something fails', () => {
   it('R26: who asks while the session ends is told that nobody can say, and not what was known before', async () => {
     const lab = new ZookeeperLab();
     await lab.acquire(A, { ttlMs: 600_000 });
-    lab.client.replies = new Promise(() => undefined);
+    lab.client.holdReplies();
     const view = lab.locks.service.lock(A);
     await settle();
     lab.coordinator.end();

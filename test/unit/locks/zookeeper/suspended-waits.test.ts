@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { AcquireRequest } from '../../../../src/domain/lock-api.ts';
-import { ZkError } from '../../../../src/locks/zookeeper/zk-client.ts';
 import { settle } from '../../../support/fake-clock.ts';
 import { anybody, callerOf, never, request, resource } from '../../../support/lock-lab.ts';
 import { ZookeeperLab } from '../../../support/zookeeper-lab.ts';
@@ -194,13 +193,10 @@ describe('an acquire that LOST ends', () => {
 it('who asks about a lock when the link is cut is told so when contact is lost, and does not wait for the session to be', async () => {
   const lab = new ZookeeperLab();
   await acquire(lab, { waitMs: 0, ttlMs: 600_000 });
-  let fail = (): void => undefined;
-  lab.client.replies = new Promise((_, reject) => {
-    fail = () => reject(new ZkError('unknown', 'the link is cut'));
-  });
+  const answer = lab.client.holdReplies();
   const view = lab.locks.service.lock(A);
   await settle();
   lab.suspend();
-  fail();
+  answer('unknown');
   await expect(lab.during(view, 1_000)).rejects.toMatchObject({ code: 'coordinator_suspended' });
 });
