@@ -228,8 +228,8 @@ describe.concurrent('a link that is slow', () => {
   });
 });
 
-describe.concurrent('a link that loses one reply', () => {
-  it('R3: to a delete: the release is finished in the background, and the next one gets the lock', async (test) => {
+describe.concurrent('a link that loses one request or one reply', () => {
+  it('R3: the reply to a delete: the release is finished in the background, and the next one gets the lock', async (test) => {
     const { link, gateway } = await shared.inTurn(test);
     const lease = await gateway.acquire('v/deleted');
     const lost = link.loseReplyTo('remove');
@@ -240,12 +240,17 @@ describe.concurrent('a link that loses one reply', () => {
     expect(BigInt(next.fencing_token) > BigInt(lease.fencing_token)).toBe(true);
   });
 
-  it.for(['create', 'set'] as const)('to a %s: one contender, one grant, and nothing left behind', async (op, test) => {
+  it.for([
+    ['reply', 'create'],
+    ['reply', 'set'],
+    ['request', 'create'],
+    ['request', 'set'],
+  ] as const)('the %s of a %s: one contender, one grant, and nothing left behind', async ([what, op], test) => {
     const { link, gateway, root } = await shared.inTurn(test);
     const client = await beside(test);
-    const name = `v/${op}`;
+    const name = `v/${what}-${op}`;
     await gateway.release(await gateway.acquire(name));
-    const lost = link.loseReplyTo(op);
+    const lost = what === 'reply' ? link.loseReplyTo(op) : link.loseRequest(op);
     const lease = await gateway.acquire(name);
     await lost;
     expect(lease.state).toBe('held');

@@ -123,7 +123,7 @@ export class FakeZk implements ZkClient {
   /** Replies come when it resolves; what was asked is carried out all the same. */
   #replies: Promise<void> = Promise.resolve();
   #connection = 1;
-  #lose: Call | null = null;
+  #lose: { readonly call: Call; readonly carriedOut: boolean } | null = null;
 
   constructor(ensemble: FakeEnsemble, session: ZkSession, state: ZkSessionState) {
     this.#ensemble = ensemble;
@@ -208,7 +208,12 @@ export class FakeZk implements ZkClient {
 
   /** The reply of the next call of this kind is lost with the connection: it was carried out. */
   loseReply(call: Call): void {
-    this.#lose = call;
+    this.#lose = { call, carriedOut: true };
+  }
+
+  /** The next call of this kind, and what is asked in the same breath, is lost with the connection: no server hears of it. */
+  loseRequest(call: Call): void {
+    this.#lose = { call, carriedOut: false };
   }
 
   cut(): void {
@@ -230,13 +235,15 @@ export class FakeZk implements ZkClient {
   async #call<T extends object>(call: Call, work: () => T): Promise<T & { readonly connection: number }> {
     if (this.state === 'over') throw failure('session_over');
     if (this.state !== 'connected') throw failure('unknown');
-    this.counts.set(call, (this.counts.get(call) ?? 0) + 1);
+    const lost = this.#lose?.call === call ? this.#lose : null;
+    if (lost?.carriedOut !== false) this.counts.set(call, (this.counts.get(call) ?? 0) + 1);
     const connection = this.#connection;
-    const answer = answerOf(work);
-    if (this.#lose === call) {
+    const answer = lost?.carriedOut === false ? null : answerOf(work);
+    if (lost !== null || answer === null) {
       this.#lose = null;
       this.cut();
-      this.heal();
+      if (answer === null) setImmediate(() => this.heal());
+      else this.heal();
       throw failure('unknown');
     }
     await this.#replies;

@@ -12,7 +12,7 @@ const WATCH_EVENT_XID = -1;
 const TRIES_BETWEEN = 40;
 const TRY_AGAIN_MS = 25;
 
-/** The link between a client and one server of an ensemble: it counts what passes, and can cut, silence, delay and lose one reply. */
+/** The link between a client and one server of an ensemble: it counts what passes, and can cut, silence, delay and lose one request or one reply. */
 export class ZooKeeperProxy {
   readonly #server: Server;
   readonly #target: number;
@@ -20,7 +20,7 @@ export class ZooKeeperProxy {
   readonly #held: (() => void)[] = [];
   #mode: 'open' | 'cut' | 'silent' = 'open';
   #delayMs = 0;
-  #lose: { op: ZkOp; resolve: () => void } | null = null;
+  #lose: { readonly what: 'request' | 'reply'; readonly op: ZkOp; readonly resolve: () => void } | null = null;
   /** Requests by kind, and watch events, since the start. */
   readonly counts = new Map<ZkOp | 'watch_event', number>();
 
@@ -89,8 +89,17 @@ export class ZooKeeperProxy {
 
   /** The next request of this kind is carried out, its reply is lost and the connection cut. Resolves when that has happened. */
   loseReplyTo(op: ZkOp): Promise<void> {
+    return this.#losing('reply', op);
+  }
+
+  /** The next request of this kind, and what was sent behind it, reaches no server, and the connection is cut. Resolves when that has happened. */
+  loseRequest(op: ZkOp): Promise<void> {
+    return this.#losing('request', op);
+  }
+
+  #losing(what: 'request' | 'reply', op: ZkOp): Promise<void> {
     return new Promise((resolve) => {
-      this.#lose = { op, resolve };
+      this.#lose = { what, op, resolve };
     });
   }
 
@@ -149,18 +158,24 @@ export class ZooKeeperProxy {
   #request(frame: Buffer, losing: Set<number>): boolean {
     const op = OPS.get(frame.readInt32BE(4));
     if (op === undefined) return true;
-    this.#count(op);
-    if (this.#lose?.op === op) losing.add(frame.readInt32BE(0));
-    return true;
+    const lost = this.#lose?.op === op ? this.#lose.what : null;
+    if (lost === 'request') this.#lost();
+    if (lost === 'reply') losing.add(frame.readInt32BE(0));
+    if (lost !== 'request') this.#count(op);
+    return lost !== 'request';
   }
 
   #reply(frame: Buffer, losing: Set<number>): boolean {
     const xid = frame.readInt32BE(0);
     if (xid === WATCH_EVENT_XID) this.#count('watch_event');
     if (!losing.has(xid)) return true;
+    this.#lost();
+    return false;
+  }
+
+  #lost(): void {
     this.#lose?.resolve();
     this.#lose = null;
-    return false;
   }
 
   #count(kind: ZkOp | 'watch_event'): void {

@@ -179,7 +179,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
 
   #nodeGone(): void {
     this.#children.unknown();
-    for (const stand of this.#stands.values()) if (stand.phase !== 'joining') this.#childGone(stand);
+    for (const stand of this.#stands.values()) if (stand.phase !== 'joining' || stand.child !== null) this.#childGone(stand);
     if (this.#stands.size === 0) this.#wishes.nodeGone();
   }
 
@@ -189,8 +189,8 @@ export class NodeLine<C extends Claim> implements InspectedLine {
       this.#host.deleted(stand);
     } else if (stand.phase === 'leaving') {
       stand.child = null;
-    } else if (stand.phase === 'waiting') {
-      this.entry.line.remove(stand.contender);
+    } else if (stand.phase === 'waiting' || stand.phase === 'joining') {
+      if (stand.phase === 'waiting') this.entry.line.remove(stand.contender);
       standAnew(stand, this.#host.random);
       this.nudge();
     }

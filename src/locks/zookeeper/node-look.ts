@@ -42,12 +42,13 @@ export async function lookAt<C extends Claim>(
   const failed = (await joined).find((result) => result.status === 'rejected');
   const [data, list, ahead, registered] = await reads;
   if (failed !== undefined) throw failed.reason;
-  if (data.status === 'rejected') return absent(data.reason);
-  if (list.status === 'rejected') return absent(list.reason);
+  if (data.status === 'rejected') return absent(data.reason, joining);
+  if (list.status === 'rejected') return absent(list.reason, joining);
   if (registered.status === 'rejected') throw registered.reason;
   if (ahead.status === 'rejected') throw ahead.reason;
   if (data.value.connection !== list.value.connection) return null;
   if (registered.value !== null && registered.value.connection !== list.value.connection) return null;
+  if (joining.some((stand) => isBehind(stand, list.value.names))) return null;
   const numbered = await children.numbered(list.value.names.map(parseChild));
   const { stat } = data.value;
   return {
@@ -70,9 +71,14 @@ export function stateOf(path: string, { data, stat }: Pick<ZkData, 'data' | 'sta
   }
 }
 
-function absent(reason: unknown): 'no_node' {
-  if (reason instanceof ZkError && reason.failure === 'no_node') return 'no_node';
-  throw reason;
+function absent<C extends Claim>(reason: unknown, joining: readonly Stand<C>[]): 'no_node' | null {
+  if (!(reason instanceof ZkError) || reason.failure !== 'no_node') throw reason;
+  return joining.some((stand) => isBehind(stand, [])) ? null : 'no_node';
+}
+
+/** Whether its child was made behind the reads, as that of somebody who was looked for first: nobody else need ever look again. */
+function isBehind<C extends Claim>({ child }: Stand<C>, listed: readonly string[]): boolean {
+  return child !== null && !listed.includes(child.name);
 }
 
 /** Nobody needs the node, and its counter comes near its end: the next one who needs it makes it anew. */

@@ -72,13 +72,13 @@ function names({ holders }: Pick<NextState, 'holders'>, { leaseRef }: Claim): bo
   return holders.some(({ lease }) => lease === leaseRef);
 }
 
-/** New contenders take their place in line; `onGone` is told of those whose child somebody deleted. */
+/** New contenders take their place in line; `onGone` is told of those whose child somebody deleted, be it before anybody saw it. */
 export function noteChildren<C extends Claim>(stands: Iterable<Stand<C>>, children: readonly Child[], onGone: (stand: Stand<C>) => void): void {
   const byName = new Map(children.map((child) => [child.name, child]));
   for (const stand of stands) {
     const known = stand.child === null ? undefined : byName.get(stand.child.name);
     if (known === undefined) {
-      if (stand.child !== null && stand.phase !== 'joining') onGone(stand);
+      if (stand.child !== null) onGone(stand);
       continue;
     }
     stand.child = known;

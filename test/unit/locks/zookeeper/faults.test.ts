@@ -9,23 +9,30 @@ const A = resource('a');
 const NODE = '/locks/vol/a';
 const EMPTY = new Uint8Array();
 
+const CALLS = ['create', 'set', 'exists', 'get', 'children', 'remove'] as const;
+const LOST = CALLS.flatMap((call) =>
+  (['known', 'new'] as const).flatMap((path) => [
+    { call, path, what: 'reply', lose: 'loseReply' as const },
+    { call, path, what: 'request', lose: 'loseRequest' as const },
+  ]),
+);
+
 describe('the ZooKeeper recipe when something fails', () => {
-  it.each(['create', 'set', 'exists', 'get', 'children', 'remove'] as const)(
-    'goes on after the reply to %s was lost, with one child and one holder',
-    async (call) => {
-      const lab = new ZookeeperLab();
-      lab.client.loseReply(call);
-      const lease = await lab.during(lab.acquire(A, { waitMs: 5_000 }), 5_000);
-      expect(lease.state).toBe('held');
-      expect(lab.ensemble.children(NODE)).toHaveLength(1);
-      lab.client.loseReply(call);
-      await lab.release(lease.leaseId);
-      await lab.clock.advanceAsync(1_000);
-      expect(lab.ensemble.children(NODE)).toEqual([]);
-      const next = await lab.during(lab.acquire(A, { waitMs: 5_000 }), 5_000);
-      expect(tokenOf(next) > tokenOf(lease)).toBe(true);
-    },
-  );
+  it.each(LOST)('goes on after the $what of a $call was lost, on a $path path, with one child and one holder', async ({ call, path, lose }) => {
+    const lab = new ZookeeperLab();
+    if (path === 'known') await lab.release((await lab.acquire(A)).leaseId);
+    await lab.clock.advanceAsync(1_000);
+    lab.client[lose](call);
+    const lease = await lab.during(lab.acquire(A, { waitMs: 5_000 }), 5_000);
+    expect(lease.state).toBe('held');
+    expect(lab.ensemble.children(NODE)).toHaveLength(1);
+    lab.client[lose](call);
+    await lab.release(lease.leaseId);
+    await lab.clock.advanceAsync(1_000);
+    expect(lab.ensemble.children(NODE)).toEqual([]);
+    const next = await lab.during(lab.acquire(A, { waitMs: 5_000 }), 5_000);
+    expect(tokenOf(next) > tokenOf(lease)).toBe(true);
+  });
 
   it('mints tokens that are the mzxid of the grant, and grow in the order of grants whatever the queue did', async () => {
     const lab = new ZookeeperLab();
@@ -64,6 +71,31 @@ describe('the ZooKeeper recipe when something fails', () => {
     expect((await waiter).state).toBe('held');
     expect(lab.ensemble.children(NODE)).toHaveLength(1);
   });
+
+  it.each(['where others wait', 'that nobody wants', 'that is gone then'])(
+    'stands whoever lost his child before anybody saw it in line anew, at a node %s',
+    async (node) => {
+      const lab = new ZookeeperLab();
+      const lease = node === 'where others wait' ? await lab.acquire(A) : null;
+      const other = lease === null ? null : lab.acquire(A, { waitMs: 60_000 });
+      await settle();
+      const create = lab.ensemble.create.bind(lab.ensemble);
+      lab.ensemble.create = (path, data, owner, sequential) => {
+        const name = create(path, data, owner, sequential);
+        if (!sequential) return name;
+        lab.ensemble.create = create;
+        lab.ensemble.remove(name, null);
+        if (node === 'that is gone then') lab.ensemble.remove(NODE, null);
+        return name;
+      };
+      const waiter = lab.acquire(A, { waitMs: 60_000 });
+      await settle();
+      if (lease !== null) await lab.release(lease.leaseId);
+      if (other !== null) await lab.release((await lab.during(other, 5_000)).leaseId);
+      expect((await lab.during(waiter, 5_000)).state).toBe('held');
+      expect(lab.ensemble.children(NODE)).toHaveLength(1);
+    },
+  );
 
   it('R13: a child of its own session that a server has brought back, and nobody stands behind, bars nobody', async () => {
     const lab = new ZookeeperLab();
