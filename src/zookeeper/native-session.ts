@@ -11,11 +11,13 @@ const FLAGS = { persistent: 0, ephemeral: 1, ephemeral_sequential: 3 } as const;
 const CREATOR_ALL = [{ perms: 31, scheme: 'auth', auth: '' }];
 const WATCH_EVENTS = ['created', 'deleted', 'changed', 'child', 'notwatching'];
 
-/** While there is no connection, it is looked so often whether the native client still tries. */
+/** How often it is looked what has become of a handle. */
 const LOOK_EVERY_MS = 250;
-/** And so often at most before a handle is replaced, whatever it tries. */
-const attemptLooks = (sessionMs: number): number =>
-  Math.min(LIMITS.zookeeperAttemptMsMax, Math.max(LIMITS.zookeeperAttemptMsMin, sessionMs * LIMITS.zookeeperSilentShare)) / LOOK_EVERY_MS;
+/** And while there are servers that have not been tried since the connection was lost. */
+const FAIL_OVER_MS = 50;
+/** How long one handle may try to connect: counted in looks, so that a pause of this process accuses no server. */
+const attemptMs = (sessionMs: number): number =>
+  Math.min(LIMITS.zookeeperAttemptMsMax, Math.max(LIMITS.zookeeperAttemptMsMin, sessionMs * LIMITS.zookeeperSilentShare));
 /** `state` when it has neither a connection nor an attempt at one, and when it has a connection. */
 const IDLE = 0;
 const CONNECTED = 3;
@@ -27,15 +29,17 @@ type Say = (message: FromChild) => void;
 export interface NativeSessionOptions {
   readonly create: () => NativeClient;
   readonly order: SessionOrder;
+  /** In the order in which they are tried. */
   readonly addresses: readonly string[];
   readonly say: Say;
 }
 
 /**
- * One session over the native client, of which a handle is never used for a second one (trap N10). A handle that has tried every server
- * loses its timer and comes back with the next ping only, a third of the session later; one that waits for a server which takes connections and says
- * nothing does so for two thirds of the session, which is all that contact lasts. And one that loses its connection may tell nobody: what its
- * `state` says counts. So it is replaced by one that resumes the session.
+ * One session over the native client, of which a handle is never used for a second one (trap N10), and knows one server: it would look up each
+ * address that it knows again whenever anything arrives (trap N7), which with three of them was a tenth of the time that a grant took. A handle
+ * whose server refuses it loses its timer and comes back with the next ping only, a third of the session later; one that waits for a server which
+ * takes connections and says nothing does so for two thirds of the session, which is all that contact lasts. And one that loses its connection may
+ * tell nobody: what its `state` says counts. So it is replaced by one that resumes the session at the next server.
  */
 export class NativeSession {
   readonly #make: () => NativeClient;
@@ -49,6 +53,10 @@ export class NativeSession {
   #connected = false;
   #chrootMade = false;
   #over = false;
+  #turn = 0;
+  /** Handles made since there was a connection. */
+  #tried = 0;
+  #look: NodeJS.Timeout | null = null;
 
   constructor({ create, order, addresses, say }: NativeSessionOptions) {
     this.#make = create;
@@ -58,21 +66,24 @@ export class NativeSession {
     this.#session = order.resume;
     this.#chrootMade = order.chroot === '' || order.resume !== null;
     this.#native = this.#begin();
-    this.#lookAfter(0, 0);
+    this.#lookSoon(0);
   }
 
   #begin(): NativeClient {
     const order = this.#order;
     const native = this.#make();
+    const address = this.#addresses[this.#turn++ % this.#addresses.length];
+    this.#tried += 1;
     native.on('connect', () => this.#onConnect());
     native.on('connecting', () => this.#onDisconnect());
     native.on('close', (_client, code) => this.#onClose(Number(code)));
     for (const event of WATCH_EVENTS) native.on(event, (_client, path) => this.#onWatch(String(path)));
     native.init({
-      connect: this.#addresses.join(','),
+      connect: address,
       timeout: order.sessionMs,
       debug_level: LOG_ERRORS_ONLY,
-      host_order_deterministic: false,
+      // There is one, and nothing to shuffle.
+      host_order_deterministic: true,
       data_as_buffer: true,
       response_counter_limit: EMPTY_READS_MAX,
       ...(this.#session === null ? {} : { client_id: this.#session.id, client_password: this.#session.password }),
@@ -82,16 +93,22 @@ export class NativeSession {
     return native;
   }
 
-  /** Replaces a handle that was idle at two looks in a row, or was without a connection for too many, or lost it and did not say so. */
-  #lookAfter(idleLooks: number, lonelyLooks: number): void {
+  /** @param lonelyMs for how long the handle has been without a connection. */
+  #lookSoon(lonelyMs: number): void {
+    if (this.#look !== null) clearTimeout(this.#look);
+    const inMs = this.#connected || this.#tried >= this.#addresses.length ? LOOK_EVERY_MS : FAIL_OVER_MS;
+    this.#look = setTimeout(() => this.#lookAfter(lonelyMs + inMs), inMs);
+  }
+
+  /** Replaces a handle that has no connection and tries no more, or has tried for too long, or lost it and did not say so. */
+  #lookAfter(lonelyMs: number): void {
     if (this.#over) return;
-    const silent = this.#connected && this.#native.state !== CONNECTED;
+    const { state } = this.#native;
+    const silent = this.#connected && state !== CONNECTED;
     if (silent) this.#onDisconnect();
-    const lonely = this.#connected ? 0 : lonelyLooks + 1;
-    const idle = lonely > 0 && this.#native.state === IDLE ? idleLooks + 1 : 0;
-    const given = silent || idle >= 2 || lonely >= attemptLooks(this.#order.sessionMs);
+    const given = silent || (!this.#connected && (state === IDLE || lonelyMs >= attemptMs(this.#order.sessionMs)));
     if (given) this.#replace();
-    setTimeout(() => (given ? this.#lookAfter(0, 0) : this.#lookAfter(idle, lonely)), LOOK_EVERY_MS);
+    this.#lookSoon(this.#connected || given ? 0 : lonelyMs);
   }
 
   #replace(): void {
@@ -207,6 +224,7 @@ export class NativeSession {
     const { client_id: id, client_password: password, timeout } = this.#native;
     this.#session = { id, password, timeoutMs: timeout };
     this.#connected = true;
+    this.#tried = 0;
     this.#say({ kind: 'connected', session: this.#session });
   }
 
@@ -214,6 +232,7 @@ export class NativeSession {
     if (!this.#connected) return;
     this.#connected = false;
     this.#say({ kind: 'disconnected' });
+    this.#lookSoon(0);
   }
 
   #onClose(code: number): void {

@@ -4,9 +4,14 @@ import type { ZkServer } from './connect-string.ts';
 
 /**
  * The native client gets addresses only: it would look names up on its own event loop, and swallow the failure (traps N6, N7). Those of
- * IPv6 without brackets, which it would hand on to the system: what follows the last colon is the port for it.
+ * IPv6 without brackets, which it would hand on to the system: what follows the last colon is the port for it. In an order of chance, so that not
+ * everybody goes to the first server.
+ * @param random from 0 to 1.
  */
-export async function resolveServers(servers: readonly ZkServer[]): Promise<{ readonly addresses: string[]; readonly problems: string[] }> {
+export async function resolveServers(
+  servers: readonly ZkServer[],
+  random: () => number,
+): Promise<{ readonly addresses: string[]; readonly problems: string[] }> {
   const addresses = new Set<string>();
   const problems: string[] = [];
   const found = await Promise.allSettled(servers.map(({ host }) => (isIP(host) === 0 ? lookup(host, { all: true }) : [{ address: host }])));
@@ -15,7 +20,8 @@ export async function resolveServers(servers: readonly ZkServer[]): Promise<{ re
     if (result?.status === 'fulfilled') for (const { address } of result.value) addresses.add(`${address}:${port}`);
     else problems.push(`${host} cannot be resolved (${codeOf(result?.reason)})`);
   }
-  return { addresses: [...addresses], problems };
+  const order = new Map([...addresses].map((address) => [address, random()]));
+  return { addresses: [...addresses].sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0)), problems };
 }
 
 function codeOf(reason: unknown): string {
