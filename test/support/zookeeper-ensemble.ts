@@ -45,7 +45,9 @@ export class TestServer {
     const { heapMb = 192, forceSync = false, digests = true } = this.#options;
     const settings = [`-Dzookeeper.forceSync=${forceSync ? 'yes' : 'no'}`, `-Dzookeeper.digest.enabled=${digests}`];
     const java = [`-Xmx${heapMb}m`, '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', ...settings];
-    const started = spawn('java', [...java, '-cp', JAR, MAIN, join(this.directory, 'zoo.cfg')], { stdio: ['ignore', 'ignore', 'pipe'] });
+    // It ends with the tests, however they end.
+    const command = ['--pdeathsig', 'KILL', 'java', ...java, '-cp', JAR, MAIN, join(this.directory, 'zoo.cfg')];
+    const started = spawn('setpriv', command, { stdio: ['ignore', 'ignore', 'pipe'] });
     let said = '';
     started.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-SAID_MAX)));
     started.once('exit', (code) => {
