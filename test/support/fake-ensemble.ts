@@ -23,6 +23,7 @@ interface Node {
 export class FakeEnsemble {
   readonly nodes = new Map<string, Node>();
   readonly clients: FakeZk[] = [];
+  readonly #watching: { fire(path: string): void }[] = [];
   readonly #children = new Map<string, Set<string>>();
   readonly #over = new Set<string>();
   readonly #wallMs: () => number;
@@ -40,7 +41,13 @@ export class FakeEnsemble {
     const known = this.#over.has(session.id) ? 'over' : 'connected';
     const client = new FakeZk(this, session, this.reachable ? known : 'connecting');
     this.clients.push(client);
+    this.tell(client);
     return client;
+  }
+
+  /** From now on it is told of changes. */
+  tell(client: { fire(path: string): void }): void {
+    this.#watching.push(client);
   }
 
   children(path: string): string[] {
@@ -96,7 +103,7 @@ export class FakeEnsemble {
   }
 
   #fire(path: string): void {
-    for (const client of this.clients) client.fire(path);
+    for (const client of this.#watching) client.fire(path);
   }
 
   #node(data: Uint8Array, owner: string): Node {
@@ -258,7 +265,7 @@ export class FakeZk implements ZkClient {
 }
 
 /** Carried out now; what came of it, a refusal too, is told later. */
-function answerOf<T>(work: () => T): () => T {
+export function answerOf<T>(work: () => T): () => T {
   try {
     const result = work();
     return () => result;
@@ -269,6 +276,6 @@ function answerOf<T>(work: () => T): () => T {
   }
 }
 
-function failure(kind: ZkFailure): ZkError {
+export function failure(kind: ZkFailure): ZkError {
   return new ZkError(kind, kind);
 }

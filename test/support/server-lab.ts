@@ -152,6 +152,6 @@ export class ServerLab extends LockLab {
   constructor(options: Omit<LabOptions, 'coordination'> = {}) {
     const server = current;
     if (server === null) throw new Error('no server was started for the labs');
-    super({ ...options, coordination: (clock, queueMax) => coordinationOver(server.below(), clock, queueMax) });
+    super({ ...options, coordination: (clock, queueMax) => coordinationOver({ client: server.below(), clock, queueMax }) });
   }
 }

@@ -12,6 +12,8 @@ export const TIER = {
   propertyRuns: long ? 5_000 : 200,
   /** Seeds of the simulation. */
   simulationSeeds: long ? 20_000 : 1_000,
+  /** Seeds of the simulation of two gateways at an ensemble. */
+  brokenPipes: long ? 20_000 : 300,
   /** Whether seeds are new in each run. */
   freshSeeds: long,
   /** Rounds of a race on real files or sockets. */

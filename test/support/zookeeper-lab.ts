@@ -1,3 +1,4 @@
+import type { Random } from '../../src/domain/clock.ts';
 import type { GatewayError } from '../../src/domain/errors.ts';
 import type { CoordinatorReadiness } from '../../src/domain/health.ts';
 import type { Coordination } from '../../src/locks/coordination.ts';
@@ -13,7 +14,7 @@ import { type LabOptions, LockLab } from './lock-lab.ts';
 type State = CoordinatorReadiness['state'];
 
 /** The contact as the test tells it; `null`: it is proven. */
-class ToldContact {
+export class ToldContact {
   refusal: GatewayError | null = null;
   remainderMs = Number.POSITIVE_INFINITY;
   /** What shows when somebody judges it. */
@@ -115,40 +116,51 @@ function coordination(made: Made, clock: FakeClock, queueMax: (volume: string) =
   const ensemble = new FakeEnsemble(() => clock.wallMs());
   for (const path of ['/locks', '/locks/.gateways', '/locks/vol', '/locks/other']) ensemble.create(path, new Uint8Array(), '0', false);
   const client = ensemble.open();
-  const { coordinator, ...rest } = coordinationOver(
+  const { coordinator, ...rest } = coordinationOver({
     client,
     clock,
     queueMax,
-    () => made.owned,
-    () => made.kept,
-    () => made.cleared,
-    made.contact,
-  );
+    owns: () => made.owned,
+    keeps: () => made.kept,
+    cleared: () => made.cleared,
+    contact: made.contact,
+  });
   Object.assign(made, { ensemble, client, coordinator });
   return { coordinator, ...rest };
 }
 
-/** The coordinator over a session that nobody doubts. */
-export function coordinationOver(
-  client: ZkClient,
-  clock: FakeClock,
-  queueMax: (volume: string) => number,
-  owns = (): boolean => true,
-  keeps = (): boolean => true,
-  cleared = (): boolean => true,
+interface Over {
+  readonly client: ZkClient;
+  readonly clock: FakeClock;
+  readonly queueMax: (volume: string) => number;
+  readonly owns?: () => boolean;
+  readonly keeps?: () => boolean;
+  readonly cleared?: () => boolean;
+  readonly contact?: ToldContact;
+  readonly random?: Random;
+}
+
+/** The coordinator over a session that nobody doubts, until `begin` gives it another one. */
+export function coordinationOver({
+  client: first,
+  clock,
+  queueMax,
+  owns = () => true,
+  keeps = () => true,
+  cleared = () => true,
   contact = new ToldContact(),
-): Coordination & { readonly coordinator: ZookeeperCoordinator<Lease> } {
-  const coordinator = new ZookeeperCoordinator<Lease>({ clock, random: seededRandom(7), root: '/locks', queueMax });
-  const titles: Titles = {
-    owns,
-    keeps,
-    incarnations: () => client.children('/locks/.gateways'),
-    cleared: async () => cleared(),
+  random = seededRandom(7),
+}: Over): Coordination & { readonly coordinator: ZookeeperCoordinator<Lease>; readonly begin: (client: ZkClient) => void } {
+  const coordinator = new ZookeeperCoordinator<Lease>({ clock, random, root: '/locks', queueMax });
+  const begin = (client: ZkClient): void => {
+    const titles: Titles = { owns, keeps, incarnations: () => client.children('/locks/.gateways'), cleared: async () => cleared() };
+    coordinator.begin({ client, base: () => 0n, usable: () => client.state === 'connected' && contact.refusal === null, titles });
   };
-  coordinator.begin({ client, base: () => 0n, usable: () => client.state === 'connected' && contact.refusal === null, titles });
+  begin(first);
   const readiness = (): CoordinatorReadiness => ({ kind: 'zookeeper', state: 'connected', sessionMs: 15_000, proofAgeMs: 0, reason: null });
   return {
     coordinator,
+    begin,
     seating: null,
     coordinatorId: () => null,
     readiness,

@@ -42,7 +42,7 @@ export class Children {
     if (owner.doubtful && (await this.#found(owner))) return;
     const prefix = `${this.#path}/${contenderPrefix({ guid: owner.guid, mode: owner.mode, priority })}`;
     for (let tries = 0; tries < LIMITS.zookeeperCreatesMax; tries += 1) {
-      const node = this.#known.has(this.#path) ? null : this.#makeNode();
+      const node = this.#known.has(this.#path) ? null : this.makeNode();
       owner.doubtful = true;
       try {
         const { path } = await this.#client.create(prefix, NOTHING, 'ephemeral_sequential');
@@ -59,6 +59,20 @@ export class Children {
       }
     }
     throw new ZkError('unknown', 'the node of the resource is deleted again and again');
+  }
+
+  /** The resource's node, unless it is there. */
+  async makeNode(): Promise<void> {
+    try {
+      await this.#client.create(this.#path, NOTHING, 'persistent');
+    } catch (thrown) {
+      if (!(thrown instanceof ZkError) || thrown.failure !== 'node_exists') {
+        // The volume's own node is made at registration; without it nothing below can be made.
+        if (thrown instanceof ZkError && thrown.failure === 'unknown') return;
+        throw thrown;
+      }
+    }
+    this.#known.note(this.#path);
   }
 
   /** Deletes it, and whatever else has its GUID; resolves when that is certain. */
@@ -116,10 +130,9 @@ export class Children {
     const mine = names.map(parseChild).filter(({ contender }) => contender?.guid === owner.guid);
     const [lowest, ...others] = [...(await this.numbered(mine))].sort(byArrival);
     for (const { name } of others) await this.#remove(name);
+    const stat = lowest === undefined ? null : (await this.#client.exists(`${this.#path}/${lowest.name}`)).stat;
     owner.doubtful = false;
-    if (lowest === undefined) return false;
-    const { stat } = await this.#client.exists(`${this.#path}/${lowest.name}`);
-    if (stat === null || stat.ephemeralOwner !== this.#client.session?.id) return false;
+    if (lowest === undefined || stat === null || stat.ephemeralOwner !== this.#client.session?.id) return false;
     owner.child = lowest;
     owner.childVersion = stat.version;
     return true;
@@ -131,18 +144,5 @@ export class Children {
 
   async #remove(name: string): Promise<void> {
     await orNoNode(this.#client.remove(`${this.#path}/${name}`, null));
-  }
-
-  async #makeNode(): Promise<void> {
-    try {
-      await this.#client.create(this.#path, NOTHING, 'persistent');
-    } catch (thrown) {
-      if (!(thrown instanceof ZkError) || thrown.failure !== 'node_exists') {
-        // The volume's own node is made at registration; without it nothing below can be made.
-        if (thrown instanceof ZkError && thrown.failure === 'unknown') return;
-        throw thrown;
-      }
-    }
-    this.#known.note(this.#path);
   }
 }

@@ -13,7 +13,7 @@ import { OwnWishes } from './own-wishes.ts';
 import { decide } from './protocol.ts';
 import { FREE, type HolderEntry, isFree, type NextState, type Versioned } from './resource-node.ts';
 import { type NodeLineHost, newStand, type Stand, standAnew } from './stand.ts';
-import { announce, everyLeaves, keptChildren, leftWithout, noteChildren, queued, upgraderTarget, waitingByChild } from './stands.ts';
+import { announce, everyLeaves, heldByChild, keptChildren, leftWithout, noteChildren, queued, upgraderTarget, waitingByChild } from './stands.ts';
 import { StepLoop } from './step-loop.ts';
 import { type Granted, setGrant, setState, setUpgrade } from './version-checked.ts';
 import { oweWeaker, tellWeaker } from './weaker.ts';
@@ -140,8 +140,8 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   async #lookAndAct(): Promise<void> {
     if (await this.#giveBack()) return;
     const view = await this.#looking.look().catch((thrown: unknown) => this.#unreadable(thrown));
-    if (view === 'no_node') this.#nodeGone();
-    if (view === 'no_node' || view === null) return this.nudge();
+    if (view === null) return this.nudge();
+    if (view === 'no_node') return this.#nodeGone();
     this.view = view;
     this.entry.foreign = foreignOf(view.children);
     noteChildren(this.#stands.values(), view.children, (stand) => this.#childGone(stand));
@@ -177,19 +177,23 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     throw thrown;
   }
 
-  #nodeGone(): void {
+  /** Nobody has anything there. It is made anew for whoever stands in line, or wants a number of it; for others there is nothing to do. */
+  async #nodeGone(): Promise<void> {
+    this.view = null;
+    this.entry.foreign = [];
     this.#children.unknown();
-    for (const stand of this.#stands.values()) if (stand.phase !== 'joining' || stand.child !== null) this.#childGone(stand);
-    if (this.#stands.size === 0) this.#wishes.nodeGone();
+    noteChildren(this.#stands.values(), [], (stand) => this.#childGone(stand));
+    await this.#removeLeft(FREE);
+    if (this.#wishes.numbers > 0) await this.#children.makeNode();
+    if (this.#wishes.numbers > 0 || this.queueing > 0) this.nudge();
   }
 
   #childGone(stand: Stand<C>): void {
     if (stand.phase === 'holding') {
       stand.phase = 'gone';
       this.#host.deleted(stand);
-    } else if (stand.phase === 'leaving') {
-      stand.child = null;
-    } else if (stand.phase === 'waiting' || stand.phase === 'joining') {
+    } else if (stand.phase === 'leaving') stand.child = null;
+    else if (stand.phase !== 'gone') {
       if (stand.phase === 'waiting') this.entry.line.remove(stand.contender);
       standAnew(stand, this.#host.random);
       this.nudge();
@@ -236,9 +240,8 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     const asked = this.#wishes.numbers;
     oweWeaker(view.state, next, this.#stands);
     const set = setState(this.#host.client, this.path, next, view.version);
-    const [done] = await Promise.allSettled([set, ...leaving.map((stand) => this.#children.leave(stand))]);
-    if (done.status === 'rejected') throw done.reason;
-    const stat = done.value;
+    await Promise.allSettled([set, ...leaving.map((stand) => this.#children.leave(stand))]);
+    const stat = await set;
     if (stat === null) return this.nudge();
     this.#wishes.changed(next, asked, stat.mzxid);
     if (isFree(next) && this.entry.foreign.length === 0) this.#known.leftFree(this.path, stat);
@@ -263,7 +266,8 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   async #decide(view: View): Promise<void> {
     const { state } = view;
     const own = waitingByChild(this.#stands.values());
-    const step = decide({ state, children: [...view.children, ...keptChildren(state, this.#stands)], own: new Set(own.keys()) });
+    const children = [...view.children, ...keptChildren(state, this.#stands)];
+    const step = decide({ state, children, own: new Set([...own.keys(), ...heldByChild(this.#stands.values())]) });
     if (step.kind === 'clear') await this.#change(view, step.next);
     else if (step.kind === 'delayed') this.#wishes.heldBack(state);
     else if ((step.kind === 'upgrade' || step.kind === 'grant') && !(await this.#looking.isCleared(view))) return;

@@ -60,11 +60,6 @@ export class OwnWishes<C extends Claim> {
     this.#delay.begin(delay?.ms ?? 0);
   }
 
-  /** Nobody was ever granted at a node that is not there. */
-  nodeGone(): void {
-    this.#numbers.answer(this.#numbers.count, 0n);
-  }
-
   stop(): void {
     this.#delay.stop();
     this.#numbers.reject(unavailable());

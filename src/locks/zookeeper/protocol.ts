@@ -10,7 +10,7 @@ import type { HolderEntry, NextState, NodeState } from './resource-node.ts';
 export interface Look {
   readonly state: NodeState;
   readonly children: readonly Child[];
-  /** Names of the children that the reader may grant: its own contenders that wait. */
+  /** Names of the children that the reader may grant: its own contenders that wait, and its own holder that asks to become exclusive. */
   readonly own: ReadonlySet<string>;
 }
 
@@ -34,7 +34,8 @@ export function decide({ state, children, own }: Look): Step {
   const broken = state.holders.find(({ lease }) => state.breaks.some((entry) => entry.lease === lease)) ?? null;
   if (broken !== null) return { kind: 'wait', watches: watches(state, line, own, broken) };
   const { upgrade, admitted } = admit(holdingOf(state.holders.map((holder) => ({ ...holder, upgrading: holder === upgrader }))), line);
-  if (upgrade && upgrader !== null) return { kind: 'upgrade', holder: upgrader };
+  // That of another gateway is its own to grant: ours wait for it.
+  if (upgrade && upgrader !== null && own.has(upgrader.node)) return { kind: 'upgrade', holder: upgrader };
   const mine = admitted.find(({ child }) => own.has(child.name));
   if (mine !== undefined) return { kind: 'grant', child: mine.child };
   return { kind: 'wait', watches: watches(state, line, own) };

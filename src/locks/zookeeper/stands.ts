@@ -12,6 +12,11 @@ export function waitingByChild<C extends Claim>(stands: Iterable<Stand<C>>): Rea
   return waiting;
 }
 
+/** Names of the children of those who hold. */
+export function heldByChild<C extends Claim>(stands: Iterable<Stand<C>>): readonly string[] {
+  return [...stands].flatMap(({ phase, child }) => (phase === 'holding' && child !== null ? [child.name] : []));
+}
+
 /** Those who stand in line, or are about to. */
 export function queued<C extends Claim>(stands: Iterable<Stand<C>>): readonly Stand<C>[] {
   return [...stands].filter(({ phase }) => phase === 'joining' || phase === 'waiting');

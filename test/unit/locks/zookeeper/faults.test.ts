@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { resourceOf } from '../../../../src/domain/resource.ts';
+import { parseChild } from '../../../../src/locks/zookeeper/lock-node.ts';
+import { decide } from '../../../../src/locks/zookeeper/protocol.ts';
 import { encodeState, FREE } from '../../../../src/locks/zookeeper/resource-node.ts';
 import { settle } from '../../../support/fake-clock.ts';
-import { anybody, resource, tokenOf } from '../../../support/lock-lab.ts';
+import { anybody, callerOf, resource, tokenOf } from '../../../support/lock-lab.ts';
 import { ZookeeperLab } from '../../../support/zookeeper-lab.ts';
 
 const A = resource('a');
+const root = callerOf('root', null, ['admin']);
 const NODE = '/locks/vol/a';
 const EMPTY = new Uint8Array();
 
@@ -32,6 +35,20 @@ describe('the ZooKeeper recipe when something fails', () => {
     expect(lab.ensemble.children(NODE)).toEqual([]);
     const next = await lab.during(lab.acquire(A, { waitMs: 5_000 }), 5_000);
     expect(tokenOf(next) > tokenOf(lease)).toBe(true);
+  });
+
+  it('goes on looking for a child of which nobody knows when the search breaks off: it is found, and is the only one', async () => {
+    const lab = new ZookeeperLab();
+    const lease = await lab.acquire(A);
+    lab.client.loseReply('create');
+    const waiter = lab.acquire(A, { waitMs: 60_000 });
+    await settle();
+    lab.client.loseReply('exists');
+    await lab.clock.advanceAsync(1_000);
+    expect(lab.ensemble.children(NODE)).toHaveLength(2);
+    await lab.release(lease.leaseId);
+    expect((await lab.during(waiter, 5_000)).state).toBe('held');
+    expect(lab.ensemble.children(NODE)).toHaveLength(1);
   });
 
   it('mints tokens that are the mzxid of the grant, and grow in the order of grants whatever the queue did', async () => {
@@ -96,6 +113,39 @@ describe('the ZooKeeper recipe when something fails', () => {
       expect(lab.ensemble.children(NODE)).toHaveLength(1);
     },
   );
+
+  it('gives up what it held at a node that somebody deleted, asks no more, and grants there again', async () => {
+    const lab = new ZookeeperLab();
+    const lease = await lab.acquire(A);
+    lab.ensemble.remove(`${NODE}/${lab.ensemble.children(NODE)[0]}`, null);
+    lab.ensemble.remove(NODE, null);
+    await lab.release(lease.leaseId);
+    await lab.clock.advanceAsync(1_000);
+    const reads = lab.client.counts.get('get');
+    await lab.clock.advanceAsync(5_000);
+    expect([lab.client.counts.get('get'), [...lab.coordinator.entries(0)]]).toEqual([reads, []]);
+    expect(tokenOf(await lab.acquire(A)) > tokenOf(lease)).toBe(true);
+  });
+
+  it('breaks a lease at a node that somebody deleted: the number that nobody gets is one of a node made anew', async () => {
+    const lab = new ZookeeperLab();
+    const lease = await lab.acquire(A);
+    lab.ensemble.remove(`${NODE}/${lab.ensemble.children(NODE)[0]}`, null);
+    lab.ensemble.remove(NODE, null);
+    await lab.during(lab.locks.breakLock(root, { resource: A, reason: 'x', graceMs: 0 }), 5_000);
+    expect((await lab.lease(lease.leaseId)).state).toMatch(/^(lost|broken)$/);
+    expect(lab.ensemble.stat(NODE).mzxid > BigInt(tokenOf(lease))).toBe(true);
+    await lab.clock.advanceAsync(1_000);
+    expect([...lab.coordinator.entries(0)]).toEqual([]);
+  });
+
+  it('waits for the upgrade of another gateway, which is not its own to grant', () => {
+    const [reader, waiter] = ['_c_aa-s5-lock-0000000000', '_c_bb-x5-lock-0000000001'];
+    const holder = { lease: 'reader', node: reader, mode: 'shared', token: 1n, home: '0x99', lockDelayMs: 0 } as const;
+    const look = { state: { ...FREE, holders: [holder], upgrade: 'reader' }, children: [reader, waiter].map(parseChild) };
+    expect(decide({ ...look, own: new Set([waiter]) })).toEqual({ kind: 'wait', watches: new Map([[waiter, reader]]) });
+    expect(decide({ ...look, own: new Set([waiter, reader]) })).toEqual({ kind: 'upgrade', holder });
+  });
 
   it('R13: a child of its own session that a server has brought back, and nobody stands behind, bars nobody', async () => {
     const lab = new ZookeeperLab();

@@ -1,0 +1,160 @@
+import type { ZkClient, ZkNodeKind, ZkSession, ZkSessionState } from '../../src/locks/zookeeper/zk-client.ts';
+import { answerOf, type FakeEnsemble, failure } from '../support/fake-ensemble.ts';
+
+interface Call {
+  readonly kind: 'call';
+  readonly work: () => object;
+  readonly resolve: (answer: object) => void;
+  readonly reject: (error: Error) => void;
+  outcome: (() => object) | null;
+}
+
+interface Event {
+  readonly kind: 'watch';
+  readonly path: string;
+}
+
+/**
+ * A client of an ensemble in memory whose requests and replies lie in the pipe until somebody lets them go on, in their order: so others come in
+ * between. What lies there when the connection breaks was carried out or not, and is told as unknown.
+ */
+export class PipedZk implements ZkClient {
+  readonly session: ZkSession;
+  state: ZkSessionState = 'connected';
+  readonly #ensemble: FakeEnsemble;
+  /** The first `#carried` of it are on their way back. */
+  readonly #pipe: (Call | Event)[] = [];
+  /** With the number of the data that was told when the watch was set. */
+  readonly #watched = new Map<string, bigint>();
+  readonly #armed = new Set<string>();
+  readonly #watchListeners: ((path: string) => void)[] = [];
+  #carried = 0;
+  #connection = 1;
+
+  constructor(ensemble: FakeEnsemble, id: string) {
+    this.#ensemble = ensemble;
+    this.session = { id, password: 'p', timeoutMs: 15_000 };
+    ensemble.tell(this);
+  }
+
+  /** The next request reaches the servers. False: there is none. */
+  carry(): boolean {
+    const next = this.#pipe[this.#carried];
+    if (next?.kind !== 'call') return false;
+    // What it changes may be told to this very client, before its own reply.
+    next.outcome = answerOf(next.work);
+    this.#carried += 1;
+    return true;
+  }
+
+  /** The next reply, or event, reaches the client. False: there is none. */
+  deliver(): boolean {
+    if (this.#carried === 0) return false;
+    this.#carried -= 1;
+    const item = this.#pipe.shift();
+    if (item?.kind === 'watch') this.#tell(item.path);
+    else if (item?.outcome !== undefined && item.outcome !== null) this.#answer(item, item.outcome);
+    return true;
+  }
+
+  cut(): void {
+    this.state = 'disconnected';
+    this.#carried = 0;
+    this.#armed.clear();
+    for (const item of this.#pipe.splice(0)) if (item.kind === 'call') item.reject(failure('unknown'));
+  }
+
+  /** The same session, over another connection; what has changed meanwhile is told. */
+  heal(): void {
+    this.#connection += 1;
+    this.state = 'connected';
+    for (const [path, mzxid] of [...this.#watched]) {
+      if (this.#ensemble.nodes.get(path)?.mzxid === mzxid) this.#armed.add(path);
+      else this.#tell(path);
+    }
+  }
+
+  fire(path: string): void {
+    if (!this.#armed.delete(path)) return;
+    this.#pipe.splice(this.#carried, 0, { kind: 'watch', path });
+    this.#carried += 1;
+  }
+
+  onState(): void {
+    // Whoever cuts and heals says so to the coordinator.
+  }
+
+  onWatch(listener: (path: string) => void): void {
+    this.#watchListeners.push(listener);
+  }
+
+  get(path: string, { watch = false } = {}) {
+    return this.#call(() => {
+      const stat = this.#ensemble.stat(path);
+      if (watch) {
+        this.#armed.add(path);
+        this.#watched.set(path, stat.mzxid);
+      }
+      return { data: this.#ensemble.nodes.get(path)?.data ?? new Uint8Array(), stat };
+    });
+  }
+
+  exists(path: string) {
+    return this.#call(() => ({ stat: this.#ensemble.nodes.has(path) ? this.#ensemble.stat(path) : null }));
+  }
+
+  children(path: string) {
+    return this.#call(() => {
+      this.#ensemble.stat(path);
+      return { names: this.#ensemble.children(path) };
+    });
+  }
+
+  create(path: string, data: Uint8Array, kind: ZkNodeKind) {
+    const owner = kind === 'persistent' ? '0' : this.session.id;
+    return this.#call(() => ({ path: this.#ensemble.create(path, data, owner, kind === 'ephemeral_sequential') }));
+  }
+
+  set(path: string, data: Uint8Array, version: number) {
+    return this.#call(() => ({ stat: this.#ensemble.set(path, data, version) }));
+  }
+
+  remove(path: string, version: number | null) {
+    return this.#call(() => {
+      this.#ensemble.remove(path, version);
+      return {};
+    });
+  }
+
+  sync() {
+    return this.#call(() => ({}));
+  }
+
+  async close(): Promise<void> {
+    this.cut();
+    this.state = 'over';
+    this.#ensemble.expire(this.session.id);
+  }
+
+  #call<T extends object>(work: () => T): Promise<T & { readonly connection: number }> {
+    if (this.state === 'over') return Promise.reject(failure('session_over'));
+    if (this.state !== 'connected') return Promise.reject(failure('unknown'));
+    const connection = this.#connection;
+    return new Promise<object>((resolve, reject) => {
+      this.#pipe.push({ kind: 'call', work: () => ({ ...work(), connection }), resolve, reject, outcome: null });
+    }) as Promise<T & { readonly connection: number }>;
+  }
+
+  #answer({ resolve, reject }: Call, outcome: () => object): void {
+    try {
+      resolve(outcome());
+    } catch (thrown) {
+      reject(thrown as Error);
+    }
+  }
+
+  #tell(path: string): void {
+    this.#watched.delete(path);
+    for (const listener of this.#watchListeners) listener(path);
+  }
+}
