@@ -18,7 +18,12 @@ export async function watchLock(deps: GrpcDeps, call: OpenCall, wire: ServerWrit
   const head = new Metadata();
   head.set('x-request-id', call.requestId);
   wire.sendMetadata(head);
-  for await (const event of events) await send(wire, eventMessage(event, visible), signal);
+  for await (const event of events) {
+    const message = eventMessage(event, visible);
+    if (!signal.aborted) await send(wire, message, signal);
+    // What happened before the end is told before it.
+    else if (!wire.cancelled) wire.write(message);
+  }
   if (signal.aborted) throw signal.reason;
 }
 

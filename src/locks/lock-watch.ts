@@ -42,12 +42,14 @@ export class LockWatch implements LockEvents {
       const missed = ring.after(afterSeq);
       if (missed === null) yield await this.#reset(scope, sessionRef, inbox);
       else for (const entry of missed) if (concerns(entry)) yield entry.event;
-      while (!signal.aborted) {
+      for (;;) {
         if (inbox.overflowed) {
           yield await this.#reset(scope, sessionRef, inbox);
           continue;
         }
         const event = inbox.take();
+        // What happened before the end is told before it.
+        if (event === undefined && signal.aborted) return;
         if (event === undefined) await inbox.filled();
         else if (missed === null || event.seq > (missed.at(-1)?.event.seq ?? 0)) yield event;
       }

@@ -12,6 +12,8 @@ export interface SessionOrder {
   readonly sessionMs: number;
   /** Go on with this session instead of making one. */
   readonly resume: ZkSession | null;
+  /** The server that the session was at, if any: the others are asked first. */
+  readonly last: string | null;
   /** `user:password` for digest authentication; nodes that are made then belong to it alone. */
   readonly auth: string | null;
 }
@@ -53,7 +55,7 @@ export type FromChild =
   | { readonly kind: 'ready' }
   /** The native client cannot be loaded. */
   | { readonly kind: 'cannot'; readonly detail: string }
-  | { readonly kind: 'connected'; readonly session: ZkSession }
+  | { readonly kind: 'connected'; readonly session: ZkSession; readonly server: string }
   | { readonly kind: 'disconnected' }
   /** The server said that the session is no more, or refused the authentication. */
   | { readonly kind: 'over'; readonly detail: string }

@@ -85,7 +85,7 @@ async function load(): Promise<void> {
 }
 
 async function open(order: SessionOrder): Promise<void> {
-  const { addresses, problems } = await resolveServers(order.servers, Math.random);
+  const { addresses, problems } = await resolveServers(order.servers, { random: Math.random, last: order.last });
   for (const line of problems) channel.send({ kind: 'said', line });
   if (addresses.length === 0) {
     setTimeout(() => void open(order), RESOLVE_AGAIN_MS);

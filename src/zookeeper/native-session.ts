@@ -54,6 +54,7 @@ export class NativeSession {
   #chrootMade = false;
   #over = false;
   #turn = 0;
+  #server = '';
   /** Handles made since there was a connection. */
   #tried = 0;
   #look: NodeJS.Timeout | null = null;
@@ -72,14 +73,14 @@ export class NativeSession {
   #begin(): NativeClient {
     const order = this.#order;
     const native = this.#make();
-    const address = this.#addresses[this.#turn++ % this.#addresses.length];
+    this.#server = this.#addresses[this.#turn++ % this.#addresses.length] ?? '';
     this.#tried += 1;
     native.on('connect', () => this.#onConnect());
     native.on('connecting', () => this.#onDisconnect());
     native.on('close', (_client, code) => this.#onClose(Number(code)));
     for (const event of WATCH_EVENTS) native.on(event, (_client, path) => this.#onWatch(String(path)));
     native.init({
-      connect: address,
+      connect: this.#server,
       timeout: order.sessionMs,
       debug_level: LOG_ERRORS_ONLY,
       // There is one, and nothing to shuffle.
@@ -106,7 +107,7 @@ export class NativeSession {
     const { state } = this.#native;
     const silent = this.#connected && state !== CONNECTED;
     if (silent) this.#onDisconnect();
-    const given = silent || (!this.#connected && (state === IDLE || lonelyMs >= attemptMs(this.#order.sessionMs)));
+    const given = silent || (!this.#connected && (state === IDLE || lonelyMs >= attemptMs(this.#session?.timeoutMs ?? this.#order.sessionMs)));
     if (given) this.#replace();
     this.#lookSoon(this.#connected || given ? 0 : lonelyMs);
   }
@@ -225,7 +226,7 @@ export class NativeSession {
     this.#session = { id, password, timeoutMs: timeout };
     this.#connected = true;
     this.#tried = 0;
-    this.#say({ kind: 'connected', session: this.#session });
+    this.#say({ kind: 'connected', session: this.#session, server: this.#server });
   }
 
   #onDisconnect(): void {

@@ -17,7 +17,7 @@ interface Pending {
 }
 
 export interface ProcessZkClientOptions {
-  readonly order: SessionOrder;
+  readonly order: Omit<SessionOrder, 'last'>;
   readonly clock: Clock;
   /** The child does not answer any more. */
   readonly onHung: () => void;
@@ -32,7 +32,7 @@ const PATH = /^\/$|^(\/[^/\p{Cc}]+)+$/u;
 
 /** One session, over whichever child process there is. What a child that died was doing is `unknown`; the next one resumes the session. */
 export class ProcessZkClient implements ZkClient {
-  readonly #order: SessionOrder;
+  readonly #order: Omit<SessionOrder, 'last'>;
   readonly #clock: Clock;
   readonly #onHung: () => void;
   readonly #pending = new Map<number, Pending>();
@@ -41,6 +41,7 @@ export class ProcessZkClient implements ZkClient {
   readonly #watchListeners: ((path: string) => void)[] = [];
   #line: ChildLine | null = null;
   #session: ZkSession | null;
+  #server: string | null = null;
   #state: ZkSessionState = 'connecting';
   #connection = 0;
   #nextId = 1;
@@ -136,7 +137,8 @@ export class ProcessZkClient implements ZkClient {
   attach(line: ChildLine): void {
     this.#line = line;
     this.#unanswered = 0;
-    line.send({ kind: 'open', ...this.#order, resume: this.#session });
+    // Whichever it was may be why there is another child.
+    line.send({ kind: 'open', ...this.#order, resume: this.#session, last: this.#server });
   }
 
   /** The child is gone. */
@@ -161,6 +163,7 @@ export class ProcessZkClient implements ZkClient {
         return;
       case 'connected':
         this.#session = message.session;
+        this.#server = message.server;
         this.#connection += 1;
         this.#turn('connected');
         return;

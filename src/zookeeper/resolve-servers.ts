@@ -5,12 +5,12 @@ import type { ZkServer } from './connect-string.ts';
 /**
  * The native client gets addresses only: it would look names up on its own event loop, and swallow the failure (traps N6, N7). Those of
  * IPv6 without brackets, which it would hand on to the system: what follows the last colon is the port for it. In an order of chance, so that not
- * everybody goes to the first server.
- * @param random from 0 to 1.
+ * everybody goes to the first server; the one that is named last, because a session that comes from there may have left it for a reason.
+ * @param order `random`: from 0 to 1, below it.
  */
 export async function resolveServers(
   servers: readonly ZkServer[],
-  random: () => number,
+  { random, last }: { readonly random: () => number; readonly last: string | null },
 ): Promise<{ readonly addresses: string[]; readonly problems: string[] }> {
   const addresses = new Set<string>();
   const problems: string[] = [];
@@ -20,7 +20,7 @@ export async function resolveServers(
     if (result?.status === 'fulfilled') for (const { address } of result.value) addresses.add(`${address}:${port}`);
     else problems.push(`${host} cannot be resolved (${codeOf(result?.reason)})`);
   }
-  const order = new Map([...addresses].map((address) => [address, random()]));
+  const order = new Map([...addresses].map((address) => [address, address === last ? 1 : random()]));
   return { addresses: [...addresses].sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0)), problems };
 }
 

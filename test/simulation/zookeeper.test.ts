@@ -14,6 +14,8 @@ import { coordinationOver, ToldContact } from '../support/zookeeper-lab.ts';
 import { PipedZk } from './piped-zk.ts';
 
 const STEPS = 60;
+/** Ten times what one takes where others work, too. */
+const SEED_MS_MAX = 300;
 const RESOURCES = ['a', 'b'].map((name) => resource(name));
 const root = callerOf('root', null, ['admin']);
 /** What the pipes may pass on before somebody spins. */
@@ -314,7 +316,9 @@ class Schedule {
 }
 
 describe('two gateways at the same nodes, over pipes that break', () => {
-  it('never hold what the other one holds, lose nobody who waits, and leave nothing behind', async () => {
+  it('never hold what the other one holds, lose nobody who waits, and leave nothing behind', {
+    timeout: SEED_MS_MAX * TIER.brokenPipes,
+  }, async () => {
     const from = TIER.freshSeeds ? Date.now() % 1_000_000_000 : 0;
     let [grants, cuts, losses] = [0, 0, 0];
     for (let seed = from; seed < from + TIER.brokenPipes; seed += 1) {

@@ -196,6 +196,16 @@ describe.each(COORDINATORS)('a watch ($coordinator)', ({ LockLab }) => {
     });
   });
 
+  it('tells all that happened before its end, and then ends', async () => {
+    const lab = new LockLab();
+    const watch = await follow(lab, { of: 'prefix', volume: 'vol', pathPrefix: '' });
+    await Promise.all([lab.acquire(A), lab.acquire(B), lab.acquire(resource('c'))]);
+    await settle();
+    await lab.locks.endAll('lost', null);
+    await watch.end();
+    expect(watch.types().sort()).toEqual(['granted', 'granted', 'granted', 'lost', 'lost', 'lost']);
+  });
+
   it('that is lost costs no lease', async () => {
     const lab = new LockLab();
     const lease = await lab.acquire(A);

@@ -71,7 +71,7 @@ describe('answers of the ensemble on their way to the gateway', () => {
     expect(sent).toEqual([answer(1), { kind: 'watch', path: '/a' }]);
   });
 
-  it.each([{ kind: 'disconnected' }, { kind: 'connected', session: { id: '0x1', password: '', timeoutMs: 1 } }] as const)(
+  it.each([{ kind: 'disconnected' }, { kind: 'connected', session: { id: '0x1', password: '', timeoutMs: 1 }, server: '127.0.0.1:1' }] as const)(
     'wait for none that an old connection was asked for ($kind)',
     (news) => {
       answers.asked(1, false);

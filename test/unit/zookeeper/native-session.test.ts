@@ -13,7 +13,7 @@ const SERVERS = ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:3'];
 class FakeHandle extends EventEmitter {
   readonly client_id = '0x1';
   readonly client_password = 'p';
-  readonly timeout = SESSION_MS;
+  timeout = SESSION_MS;
   state = 0;
   resumed: unknown = null;
   server = '';
@@ -61,7 +61,7 @@ function session(addresses = SERVERS): { readonly handles: FakeHandle[]; readonl
     handles.push(handle);
     return handle as unknown as NativeClient;
   };
-  const order = { servers: [], chroot: '', sessionMs: SESSION_MS, resume: null, auth: null };
+  const order = { servers: [], chroot: '', sessionMs: SESSION_MS, resume: null, last: null, auth: null };
   new NativeSession({ create, order, addresses, say: (message) => said.push(message) });
   return { handles, said };
 }
@@ -123,6 +123,17 @@ describe('a handle of the native client', () => {
     handles[1]?.connect();
     vi.advanceTimersByTime(100_000);
     expect(handles).toMatchObject([{ closedIn: 2 }, { closedIn: null, server: SERVERS[1] }]);
+  });
+
+  it('of a session that the servers gave less time than was asked for has a share of that time', () => {
+    const { handles, said } = session();
+    if (handles[0] !== undefined) handles[0].timeout = 4_000;
+    handles[0]?.connect();
+    expect(said).toMatchObject([{ kind: 'connected', server: SERVERS[0], session: { timeoutMs: 4_000 } }]);
+    handles[0]?.disconnect();
+    if (handles[0] !== undefined) handles[0].state = 2;
+    vi.advanceTimersByTime(2_100);
+    expect(handles.map(({ server }) => server)).toEqual(SERVERS.slice(0, 2));
   });
 
   it('of an ensemble of one server is replaced by one for the same', () => {

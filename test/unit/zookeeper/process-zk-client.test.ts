@@ -26,7 +26,7 @@ beforeEach(() => {
       return true;
     },
   });
-  client.receive({ kind: 'connected', session: { id: '1', password: 'p', timeoutMs: SESSION_MS } });
+  client.receive({ kind: 'connected', session: { id: '1', password: 'p', timeoutMs: SESSION_MS }, server: '127.0.0.1:1' });
 });
 
 const ask = (): void => void client.exists('/a').catch(() => undefined);
