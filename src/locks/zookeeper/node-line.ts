@@ -34,6 +34,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
   readonly #watches: ChildWatches;
   readonly #looking: Looking<C>;
   readonly #steps: StepLoop;
+  readonly nudge = (): void => this.#steps.nudge();
   /** What the node had after our last grant, until somebody looks again. */
   #written: Versioned | null = null;
 
@@ -44,9 +45,9 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     this.#known = known;
     this.#children = new Children(host.client, path, known);
     this.#watches = new ChildWatches(host.client, path, (guid) => this.isStanding(guid));
-    this.#wishes = new OwnWishes(host.clock, entry, this.#stands, () => this.nudge());
+    this.#wishes = new OwnWishes(host.clock, entry, this.#stands, this.nudge);
     const onlyGrants = (): boolean => this.#wishes.none;
-    this.#looking = new Looking({ host, entry, path, known, children: this.#children, stands: this.#stands, onlyGrants, again: () => this.nudge() });
+    this.#looking = new Looking({ host, entry, path, known, children: this.#children, stands: this.#stands, onlyGrants, again: this.nudge });
     this.#steps = new StepLoop({
       clock: host.clock,
       step: () => this.#lookAndAct(),
@@ -54,6 +55,7 @@ export class NodeLine<C extends Claim> implements InspectedLine {
       onFailed: () => this.#looking.doubt(),
       refusal: () => host.refusal(),
       isNeeded: () => this.#stands.size > 0 || !this.#wishes.none,
+      isAsked: () => this.queueing > 0,
       onRest: () => this.#rest(),
     });
   }
@@ -120,10 +122,6 @@ export class NodeLine<C extends Claim> implements InspectedLine {
     this.#looking.doubt();
     this.#watches.distrust();
     this.nudge();
-  }
-
-  nudge(): void {
-    this.#steps.nudge();
   }
 
   stop(): void {

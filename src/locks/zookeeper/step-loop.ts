@@ -14,6 +14,8 @@ export interface StepLoopOptions {
   readonly refusal: () => GatewayError | null;
   /** Whether somebody wants a step after one that was refused. */
   readonly isNeeded: () => boolean;
+  /** Whether somebody came while a step was under way that was refused: the next one follows at once. */
+  readonly isAsked: () => boolean;
   /** Nothing is left to do until somebody asks. */
   readonly onRest: () => void;
 }
@@ -23,6 +25,8 @@ export class StepLoop {
   readonly #options: StepLoopOptions;
   readonly #awaited: { readonly resolve: () => void; readonly reject: (refusal: GatewayError) => void }[] = [];
   #running = false;
+  /** Ends the rest after a refusal: whoever comes then is refused by a look of his own. */
+  #wake: (() => void) | null = null;
   #again = false;
 
   constructor(options: StepLoopOptions) {
@@ -53,13 +57,14 @@ export class StepLoop {
   /** Another step, soon. */
   nudge(): void {
     this.#again = true;
+    this.#wake?.();
     if (this.#running) return;
     this.#running = true;
     void this.#run();
   }
 
   async #run(): Promise<void> {
-    const { clock, step, over, onFailed, refusal: refusalNow, isNeeded, onRest } = this.#options;
+    const { clock, step, over, onFailed, refusal: refusalNow, isNeeded, isAsked, onRest } = this.#options;
     while (this.#again && !over()) {
       this.#again = false;
       const asked = this.#awaited.length;
@@ -73,7 +78,12 @@ export class StepLoop {
         if (told !== null) this.refuse(told, asked);
         this.#again = refusal === null || this.#awaited.length > 0 || isNeeded();
         if (!this.#again || failedWith(thrown, 'session_over')) break;
-        await new Promise<void>((resolve) => clock.after(refusal === null ? LIMITS.zookeeperRetryMs : LIMITS.zookeeperUnreadableRetryMs, resolve));
+        if (refusal !== null && isAsked()) continue;
+        await new Promise<void>((resolve) => {
+          const timer = clock.after(refusal === null ? LIMITS.zookeeperRetryMs : LIMITS.zookeeperUnreadableRetryMs, resolve);
+          if (refusal !== null) this.#wake = () => resolve(timer.cancel());
+        });
+        this.#wake = null;
       }
     }
     this.#running = false;

@@ -313,6 +313,24 @@ describe('the ZooKeeper recipe when something fails', () => {
     },
   );
 
+  it('refuses at a node with such data also whoever comes right after another one was refused, however short he waits', async () => {
+    const lab = new ZookeeperLab();
+    lab.ensemble.create(NODE, Buffer.from('rubbish'), '0', false);
+    const remove = lab.client.remove.bind(lab.client);
+    const second = new Promise((resolve, reject) => {
+      lab.client.remove = (path, version) => {
+        lab.client.remove = remove;
+        lab.acquire(A, { waitMs: 300 }).then(resolve, reject);
+        return remove(path, version);
+      };
+    });
+    const refusal = { code: 'coordinator_unavailable', message: expect.stringContaining(NODE) };
+    await Promise.all([
+      expect(lab.during(second, 2_000)).rejects.toMatchObject(refusal),
+      expect(lab.acquire(A, { waitMs: 0 })).rejects.toMatchObject(refusal),
+    ]);
+  });
+
   it('R26: who asks while the session ends is told that nobody can say, and not what was known before', async () => {
     const lab = new ZookeeperLab();
     await lab.acquire(A, { ttlMs: 600_000 });
