@@ -42,8 +42,7 @@ interface Committed {
 
 /** Every write of the file that was carried out, oldest first. */
 async function commitsOf(gateway: ZooKeeperGateway, path: string): Promise<readonly Committed[]> {
-  const answer = await fetch(`${gateway.url}/v1/audit?volume=v&path=${path}&action=put&outcome=committed&limit=1000`);
-  const { records } = (await answer.json()) as { records: Committed[] };
+  const records = (await gateway.audit(`volume=v&path=${path}&action=put&outcome=committed&limit=1000`)) as unknown as readonly Committed[];
   return records.toSorted((a, b) => a.seq - b.seq);
 }
 

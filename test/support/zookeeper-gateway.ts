@@ -102,7 +102,9 @@ export class ZooKeeperGateway {
 
   /** What the audit log has for a query, newest first. */
   async audit(query: string): Promise<readonly Record<string, unknown>[]> {
-    return ((await (await fetch(`${this.url}/v1/audit?${query}`)).json()) as { records: Record<string, unknown>[] }).records;
+    const answer = await fetch(`${this.url}/v1/audit?${query}`);
+    if (!answer.ok) throw new Error(`the audit log: ${answer.status} ${await answer.text()}`);
+    return ((await answer.json()) as { records: Record<string, unknown>[] }).records;
   }
 
   /** The events of one resource, from now on. */
