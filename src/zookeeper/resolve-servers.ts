@@ -20,8 +20,8 @@ export async function resolveServers(
     if (result?.status === 'fulfilled') for (const { address } of result.value) addresses.add(`${address}:${port}`);
     else problems.push(`${host} cannot be resolved (${codeOf(result?.reason)})`);
   }
-  const order = new Map([...addresses].map((address) => [address, address === last ? 1 : random()]));
-  return { addresses: [...addresses].sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0)), problems };
+  const placed = [...addresses].map((address) => ({ address, place: address === last ? 1 : random() }));
+  return { addresses: placed.sort((a, b) => a.place - b.place).map(({ address }) => address), problems };
 }
 
 function codeOf(reason: unknown): string {

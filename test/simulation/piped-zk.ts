@@ -1,7 +1,8 @@
-import type { ZkClient, ZkNodeKind, ZkSession, ZkSessionState } from '../../src/locks/zookeeper/zk-client.ts';
+import type { ZkStat } from '../../src/locks/zookeeper/zk-client.ts';
+import { type Call, EnsembleClient } from '../support/ensemble-client.ts';
 import { answerOf, type FakeEnsemble, failure } from '../support/fake-ensemble.ts';
 
-interface Call {
+interface Asked {
   readonly kind: 'call';
   readonly work: () => object;
   readonly resolve: (answer: object) => void;
@@ -18,22 +19,17 @@ interface Event {
  * A client of an ensemble in memory whose requests and replies lie in the pipe until somebody lets them go on, in their order: so others come in
  * between. What lies there when the connection breaks was carried out or not, and is told as unknown.
  */
-export class PipedZk implements ZkClient {
-  readonly session: ZkSession;
-  state: ZkSessionState = 'connected';
-  readonly #ensemble: FakeEnsemble;
+export class PipedZk extends EnsembleClient {
   /** The first `#carried` of it are on their way back. */
-  readonly #pipe: (Call | Event)[] = [];
+  readonly #pipe: (Asked | Event)[] = [];
   /** With the number of the data that was told when the watch was set. */
   readonly #watched = new Map<string, bigint>();
   readonly #armed = new Set<string>();
-  readonly #watchListeners: ((path: string) => void)[] = [];
   #carried = 0;
   #connection = 1;
 
   constructor(ensemble: FakeEnsemble, id: string) {
-    this.#ensemble = ensemble;
-    this.session = { id, password: 'p', timeoutMs: 15_000 };
+    super(ensemble, { id, password: 'p', timeoutMs: 15_000 }, 'connected');
     ensemble.tell(this);
   }
 
@@ -69,7 +65,7 @@ export class PipedZk implements ZkClient {
     this.#connection += 1;
     this.state = 'connected';
     for (const [path, mzxid] of [...this.#watched]) {
-      if (this.#ensemble.nodes.get(path)?.mzxid === mzxid) this.#armed.add(path);
+      if (this.ensemble.nodes.get(path)?.mzxid === mzxid) this.#armed.add(path);
       else this.#tell(path);
     }
   }
@@ -84,59 +80,18 @@ export class PipedZk implements ZkClient {
     // Whoever cuts and heals says so to the coordinator.
   }
 
-  onWatch(listener: (path: string) => void): void {
-    this.#watchListeners.push(listener);
-  }
-
-  get(path: string, { watch = false } = {}) {
-    return this.#call(() => {
-      const stat = this.#ensemble.stat(path);
-      if (watch) {
-        this.#armed.add(path);
-        this.#watched.set(path, stat.mzxid);
-      }
-      return { data: this.#ensemble.nodes.get(path)?.data ?? new Uint8Array(), stat };
-    });
-  }
-
-  exists(path: string) {
-    return this.#call(() => ({ stat: this.#ensemble.nodes.has(path) ? this.#ensemble.stat(path) : null }));
-  }
-
-  children(path: string) {
-    return this.#call(() => {
-      this.#ensemble.stat(path);
-      return { names: this.#ensemble.children(path) };
-    });
-  }
-
-  create(path: string, data: Uint8Array, kind: ZkNodeKind) {
-    const owner = kind === 'persistent' ? '0' : this.session.id;
-    return this.#call(() => ({ path: this.#ensemble.create(path, data, owner, kind === 'ephemeral_sequential') }));
-  }
-
-  set(path: string, data: Uint8Array, version: number) {
-    return this.#call(() => ({ stat: this.#ensemble.set(path, data, version) }));
-  }
-
-  remove(path: string, version: number | null) {
-    return this.#call(() => {
-      this.#ensemble.remove(path, version);
-      return {};
-    });
-  }
-
-  sync() {
-    return this.#call(() => ({}));
+  protected watching(path: string, { mzxid }: ZkStat): void {
+    this.#armed.add(path);
+    this.#watched.set(path, mzxid);
   }
 
   async close(): Promise<void> {
     this.cut();
     this.state = 'over';
-    this.#ensemble.expire(this.session.id);
+    this.ensemble.expire(this.session.id);
   }
 
-  #call<T extends object>(work: () => T): Promise<T & { readonly connection: number }> {
+  protected ask<T extends object>(_call: Call, work: () => T): Promise<T & { readonly connection: number }> {
     if (this.state === 'over') return Promise.reject(failure('session_over'));
     if (this.state !== 'connected') return Promise.reject(failure('unknown'));
     const connection = this.#connection;
@@ -145,7 +100,7 @@ export class PipedZk implements ZkClient {
     }) as Promise<T & { readonly connection: number }>;
   }
 
-  #answer({ resolve, reject }: Call, outcome: () => object): void {
+  #answer({ resolve, reject }: Asked, outcome: () => object): void {
     try {
       resolve(outcome());
     } catch (thrown) {
@@ -155,6 +110,6 @@ export class PipedZk implements ZkClient {
 
   #tell(path: string): void {
     this.#watched.delete(path);
-    for (const listener of this.#watchListeners) listener(path);
+    this.tellWatch(path);
   }
 }

@@ -16,7 +16,7 @@ import { PipedZk } from './piped-zk.ts';
 const STEPS = 60;
 /** Ten times what one takes where others work, too. */
 const SEED_MS_MAX = 300;
-const RESOURCES = ['a', 'b'].map((name) => resource(name));
+const RESOURCES = [resource('a'), resource('b')] as const;
 const root = callerOf('root', null, ['admin']);
 /** What the pipes may pass on before somebody spins. */
 const TURNS_MAX = 5_000;
@@ -37,18 +37,18 @@ interface Gateway {
 /**
  * Two gateways at the same nodes, over pipes in which requests and replies go on one by one in an order drawn from the seed, that break with
  * whatever lies in them; that lose their session and have the next one; beside a contender of another recipe, an administrator who breaks locks, and
- * somebody who deletes children. After every step: no two conflicting
- * holders. Then everybody is left alone: whoever waits gets in when his turn comes, nobody spins, and nothing is left at the nodes.
+ * somebody who deletes children. After every step: no two conflicting holders. Then everybody is left alone: whoever waits gets in when his turn comes, nobody spins, and nothing is left at the nodes.
  */
 class Schedule {
   readonly #next: () => number;
   readonly #clock = new FakeClock();
   readonly #ensemble = new FakeEnsemble(() => this.#clock.wallMs());
-  readonly #gateways: readonly Gateway[];
+  readonly #gateways: readonly [Gateway, Gateway];
   /** Children that somebody deleted: whoever held by one may not know of it yet. */
   readonly #deleted = new Set<string>();
   readonly #open = new Set<Promise<void>>();
-  readonly #tokens = new Map<string, bigint>();
+  /** Names and numbers of what was told. */
+  readonly #tokens = new Set<string>();
   #foreign: string | null = null;
   #broken: unknown = null;
   /** Sessions that were given up, and that the ensemble has not ended yet. */
@@ -61,7 +61,7 @@ class Schedule {
   constructor(seed: number) {
     this.#next = seededRandom(seed).next;
     for (const path of ['/locks', '/locks/.gateways', '/locks/vol']) this.#ensemble.create(path, new Uint8Array(), '0', false);
-    this.#gateways = [seed, seed + 1].map((own) => this.#gateway(own));
+    this.#gateways = [this.#gateway(seed), this.#gateway(seed + 1)];
   }
 
   #gateway(seed: number): Gateway {
@@ -102,7 +102,7 @@ class Schedule {
     if (draw < 0.4) await this.#flow();
     else if (draw < 0.47) await this.#clock.advanceAsync(this.#next() * 400);
     else if (draw < 0.65) this.#acquire(gateway);
-    else if (draw < 0.75) this.#each(gateway, (id) => gateway.lab.release(id));
+    else if (draw < 0.75) this.#release(gateway);
     else if (draw < 0.8) this.#convert(gateway);
     else if (draw < 0.86) this.#cut(gateway);
     else if (draw < 0.92) await this.#heal(gateway);
@@ -144,9 +144,9 @@ class Schedule {
     if (id !== undefined) this.#quietly(lab.locks.service.convert(anybody, id, mode, gone.signal));
   }
 
-  #each({ leases }: Gateway, act: (leaseId: string) => Promise<unknown>): void {
+  #release({ lab, leases }: Gateway): void {
     const id = this.#pick([...leases]);
-    if (id !== undefined) this.#quietly(act(id));
+    if (id !== undefined) this.#quietly(lab.release(id));
   }
 
   #cut({ client }: Gateway): void {
@@ -231,7 +231,7 @@ class Schedule {
       await this.#pump();
       this.#check();
       await this.#clock.advanceAsync(TICK_MS);
-      if ((await this.#letGo()) === 0 && this.#open.size === 0 && this.#isTidy()) return;
+      if ((await this.#letGo()) === 0 && this.#open.size === 0 && this.#leftovers().length === 0) return;
     }
     assert.fail(`somebody waits for ever, or something was left: ${this.#leftovers().join(' ')}`);
   }
@@ -268,18 +268,13 @@ class Schedule {
     return there;
   }
 
-  /** While nobody's child is deleted, tokens grow as they are told. */
+  /** No number is given twice for a name. */
   #told(leaseRef: string, token: bigint, resources: readonly Resource[]): void {
     this.grants += 1;
     for (const { key } of resources) {
-      const known = this.#tokens.get(`${key} ${token}`);
-      assert.ok(known === undefined, `${leaseRef} has a number that was given before`);
-      this.#tokens.set(`${key} ${token}`, token);
+      assert.ok(!this.#tokens.has(`${key} ${token}`), `${leaseRef} has a number that was given before`);
+      this.#tokens.add(`${key} ${token}`);
     }
-  }
-
-  #isTidy(): boolean {
-    return this.#leftovers().length === 0;
   }
 
   #leftovers(): readonly string[] {
@@ -309,7 +304,8 @@ class Schedule {
     void call.finally(() => this.#open.delete(call));
   }
 
-  #pick<T>(items: readonly [T, ...T[]] | readonly T[]): T;
+  #pick<T>(items: readonly [T, ...T[]]): T;
+  #pick<T>(items: readonly T[]): T | undefined;
   #pick<T>(items: readonly T[]): T | undefined {
     return items[Math.floor(this.#next() * items.length)];
   }

@@ -1,12 +1,5 @@
-import {
-  type ZkClient,
-  ZkError,
-  type ZkFailure,
-  type ZkNodeKind,
-  type ZkSession,
-  type ZkSessionState,
-  type ZkStat,
-} from '../../src/locks/zookeeper/zk-client.ts';
+import { ZkError, type ZkFailure, type ZkSession, type ZkSessionState, type ZkStat } from '../../src/locks/zookeeper/zk-client.ts';
+import { type Call, EnsembleClient } from './ensemble-client.ts';
 
 interface Node {
   data: Uint8Array;
@@ -111,88 +104,31 @@ export class FakeEnsemble {
   }
 }
 
-type Call = 'get' | 'exists' | 'children' | 'create' | 'set' | 'remove' | 'sync';
-
 /** One client of it, whose link can be cut and whose replies can be lost. */
-export class FakeZk implements ZkClient {
-  readonly session: ZkSession;
-  state: ZkSessionState;
+export class FakeZk extends EnsembleClient {
   /** Requests that reached the server, by kind. */
   readonly counts = new Map<Call, number>();
   /** Wake-ups by a watch. */
   wakes = 0;
-  readonly #ensemble: FakeEnsemble;
   readonly #watches = new Set<string>();
   readonly #stateListeners: ((state: ZkSessionState) => void)[] = [];
-  readonly #watchListeners: ((path: string) => void)[] = [];
-  /** What happens at the servers right before the next watch is set. */
-  onceBeforeWatch: (() => void) | null = null;
   /** Replies come when it resolves; what was asked is carried out all the same. */
   #replies: Promise<void> = Promise.resolve();
   #connection = 1;
   #lose: { readonly call: Call; readonly carriedOut: boolean } | null = null;
 
-  constructor(ensemble: FakeEnsemble, session: ZkSession, state: ZkSessionState) {
-    this.#ensemble = ensemble;
-    this.session = session;
-    this.state = state;
-  }
-
   onState(listener: (state: ZkSessionState) => void): void {
     this.#stateListeners.push(listener);
   }
 
-  onWatch(listener: (path: string) => void): void {
-    this.#watchListeners.push(listener);
-  }
-
-  get(path: string, { watch = false } = {}) {
-    return this.#call('get', () => {
-      if (watch) {
-        this.onceBeforeWatch?.();
-        this.onceBeforeWatch = null;
-      }
-      const stat = this.#ensemble.stat(path);
-      if (watch) this.#watches.add(path);
-      return { data: this.#ensemble.nodes.get(path)?.data ?? new Uint8Array(), stat };
-    });
-  }
-
-  exists(path: string) {
-    return this.#call('exists', () => ({ stat: this.#ensemble.nodes.has(path) ? this.#ensemble.stat(path) : null }));
-  }
-
-  children(path: string) {
-    return this.#call('children', () => {
-      this.#ensemble.stat(path);
-      return { names: this.#ensemble.children(path) };
-    });
-  }
-
-  create(path: string, data: Uint8Array, kind: ZkNodeKind) {
-    const owner = kind === 'persistent' ? '0' : this.session.id;
-    return this.#call('create', () => ({ path: this.#ensemble.create(path, data, owner, kind === 'ephemeral_sequential') }));
-  }
-
-  set(path: string, data: Uint8Array, version: number) {
-    return this.#call('set', () => ({ stat: this.#ensemble.set(path, data, version) }));
-  }
-
-  remove(path: string, version: number | null) {
-    return this.#call('remove', () => {
-      this.#ensemble.remove(path, version);
-      return {};
-    });
-  }
-
-  sync(_path: string) {
-    return this.#call('sync', () => ({}));
+  protected watching(path: string): void {
+    this.#watches.add(path);
   }
 
   /** Without a connection no server hears of it: the session goes on. */
   async close(): Promise<void> {
     if (this.state === 'over') return;
-    if (this.state === 'connected') this.#ensemble.expire(this.session.id);
+    if (this.state === 'connected') this.ensemble.expire(this.session.id);
     this.#become('over');
   }
 
@@ -200,7 +136,7 @@ export class FakeZk implements ZkClient {
     if (!this.#watches.delete(path)) return;
     this.wakes += 1;
     queueMicrotask(() => {
-      if (this.state === 'connected') for (const listener of this.#watchListeners) listener(path);
+      if (this.state === 'connected') this.tellWatch(path);
     });
   }
 
@@ -230,27 +166,31 @@ export class FakeZk implements ZkClient {
   heal(): void {
     this.#connection += 1;
     this.#become('connected');
-    for (const path of [...this.#watches]) if (!this.#ensemble.nodes.has(path)) this.fire(path);
+    for (const path of [...this.#watches]) if (!this.ensemble.nodes.has(path)) this.fire(path);
   }
 
   /** The ensemble gives the session up; the client learns of it. */
   expire(): void {
-    this.#ensemble.expire(this.session.id);
+    this.ensemble.expire(this.session.id);
     this.#become('over');
   }
 
-  async #call<T extends object>(call: Call, work: () => T): Promise<T & { readonly connection: number }> {
+  protected async ask<T extends object>(call: Call, work: () => T): Promise<T & { readonly connection: number }> {
     if (this.state === 'over') throw failure('session_over');
     if (this.state !== 'connected') throw failure('unknown');
     const lost = this.#lose?.call === call ? this.#lose : null;
-    if (lost?.carriedOut !== false) this.counts.set(call, (this.counts.get(call) ?? 0) + 1);
-    const connection = this.#connection;
-    const answer = lost?.carriedOut === false ? null : answerOf(work);
-    if (lost !== null || answer === null) {
-      this.#lose = null;
+    if (lost !== null) this.#lose = null;
+    if (lost?.carriedOut === false) {
       this.cut();
-      if (answer === null) setImmediate(() => this.heal());
-      else this.heal();
+      setImmediate(() => this.heal());
+      throw failure('unknown');
+    }
+    this.counts.set(call, (this.counts.get(call) ?? 0) + 1);
+    const connection = this.#connection;
+    const answer = answerOf(work);
+    if (lost !== null) {
+      this.cut();
+      this.heal();
       throw failure('unknown');
     }
     await this.#replies;
